@@ -28,13 +28,6 @@ std::vector<token_bias> biases_of(const json& object) {
   return biases;
 }
 
-std::uint64_t seed_of(const json& value) {
-  if (value.is_number_unsigned()) return value.get<std::uint64_t>();
-  const auto number = detail::to_integer(value);
-  if (!number) request_fields::refuse_type("seed", "a whole number");
-  return static_cast<std::uint64_t>(*number);
-}
-
 void add_constraint(json& to, const output_constraint& form) {
   if (form.kind == constraint_kind::json_schema) to["guided_json"] = json::parse(form.text);
   if (form.kind == constraint_kind::regex) to["guided_regex"] = form.text;
@@ -42,6 +35,16 @@ void add_constraint(json& to, const output_constraint& form) {
 }
 
 }  // namespace
+
+std::optional<std::uint64_t> seed_of(const request_fields& from) {
+  const json* value = from.find("seed");
+  if (!value) return std::nullopt;
+  if (value->is_number_unsigned()) return value->get<std::uint64_t>();
+  const auto number = detail::to_integer(*value);
+  if (!number) request_fields::refuse_type("seed", "a whole number");
+  if (*number == -1) return std::nullopt;
+  return static_cast<std::uint64_t>(*number);
+}
 
 void read_sampling(const request_fields& from, sampling_params& to) {
   set_if(to.temperature, from.number("temperature"));
@@ -57,7 +60,7 @@ void read_sampling(const request_fields& from, sampling_params& to) {
   set_if(to.frequency_penalty, from.number("frequency_penalty"));
   for (const char* key : {"ignore_eos", "ignore_eos_token"}) set_if(to.ignore_eos, from.boolean(key));
   if (const json* biases = from.object("logit_bias")) to.logit_bias = biases_of(*biases);
-  if (const json* seed = from.find("seed")) to.seed = seed_of(*seed);
+  set_if(to.seed, seed_of(from));
   if (const json* stop = from.find("stop")) to.stop = stops_of(*stop);
   for (const char* key : {"min_tokens", "min_new_tokens"})
     set_if(to.min_tokens, from.integer(key, INT64_MIN, INT64_MAX));

@@ -2,7 +2,7 @@
 
 #include <cmath>
 #include <limits>
-#include <set>
+#include <map>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -85,14 +85,17 @@ class json_builder {
     return list.back();
   }
 
-  /// The place of a value; null where the object has the name already. Objects whose keys have an order are lists.
+  /// The place of a value; null where the object has the name already and may not. Objects whose keys have an order are
+  /// lists.
   template <class Object>
   Json* append(Object& object, const std::string& name) {
     if constexpr (requires { object.emplace_back(name, nullptr); }) {
-      return keys_.back().insert(name).second ? &object.emplace_back(name, nullptr).second : nullptr;
+      const auto [known, is_new] = keys_.back().emplace(name, object.size());
+      if (is_new) return &object.emplace_back(name, nullptr).second;
+      return limits_.repeated_keys ? &object.begin()[static_cast<std::ptrdiff_t>(known->second)].second : nullptr;
     } else {
       const auto [place, is_new] = object.emplace(name, nullptr);
-      return is_new ? &place->second : nullptr;
+      return is_new || limits_.repeated_keys ? &place->second : nullptr;
     }
   }
 
@@ -101,8 +104,8 @@ class json_builder {
   std::size_t values_ = 0;
   Json root_;
   std::vector<Json*> open_;
-  Json* member_ = nullptr;                   ///< of the object that was opened last: its value comes next
-  std::vector<std::set<std::string>> keys_;  ///< of the open objects, where these are lists
+  Json* member_ = nullptr;                                ///< of the object that was opened last: its value comes next
+  std::vector<std::map<std::string, std::size_t>> keys_;  ///< and their places, of the open objects that are lists
 };
 
 /// A number that is whole and that no rounding made so.

@@ -14,6 +14,7 @@ namespace troupe::detail {
 struct json_limits {
   int depth = 32;
   std::size_t values = 4'000'000;  ///< keys included: bounds the memory that a hostile text can ask for
+  bool repeated_keys = false;      ///< what a key says last counts, as where a model writes; else it may be there once
 };
 
 /// Parses JSON from outside or refuses it by `where`: no key twice in an object, no deep nesting.

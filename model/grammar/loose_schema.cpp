@@ -35,26 +35,38 @@ void loosen_list(json& schema) {
     schema.erase(key);
 }
 
+bool can_be_kept(const std::string& key, const json& value, const json& schema) {
+  return !detail::is_unsupported(key, value, schema) && !detail::is_misshapen(key, value);
+}
+
+void loosen(json& schema);
+
+void loosen_part(json& schema) {
+  if (!schema.is_object() && !schema.is_boolean()) schema = true;
+  loosen(schema);
+}
+
 void loosen(json& schema) {
   if (!schema.is_object()) return;
-  loosen_list(schema);
   for (auto each = schema.begin(); each != schema.end();)
-    each = detail::is_unsupported(each.key(), each.value(), schema) ? schema.erase(each) : std::next(each);
+    each = can_be_kept(each.key(), each.value(), schema) ? std::next(each) : schema.erase(each);
+  loosen_list(schema);
   loosen_text(schema);
   for (const char* key : {"properties", "$defs", "definitions"})
     if (const auto parts = schema.find(key); parts != schema.end() && parts->is_object())
-      for (json& part : *parts) loosen(part);
-  for (const char* key : {"items", "additionalProperties"})
-    if (const auto part = schema.find(key); part != schema.end()) loosen(*part);
-  for (const char* key : {"prefixItems", "allOf", "anyOf", "oneOf"})
+      for (json& part : *parts) loosen_part(part);
+  for (const char* key : {"items", "additionalProperties"})  // older drafts have lists of items
+    if (const auto part = schema.find(key); part != schema.end() && !part->is_array()) loosen_part(*part);
+  for (const char* key : {"items", "prefixItems", "allOf", "anyOf", "oneOf"})
     if (const auto parts = schema.find(key); parts != schema.end() && parts->is_array())
-      for (json& part : *parts) loosen(part);
+      for (json& part : *parts) loosen_part(part);
 }
 
 /// "" of what is too much to read.
 std::string without_unsupported(std::string_view schema) {
   try {
     json loose = detail::parse_json_as<json>(schema, "the schema", detail::schema_limits);
+    detail::drop_nulls(loose);
     loosen(loose);
     return loose.dump();
   } catch (const input_error&) {

@@ -277,7 +277,9 @@ class schema_writer {
 }  // namespace
 
 rule_id read_schema(grammar_builder& to, std::string_view schema, std::size_t& work) {
-  return schema_writer(to, parse_json_as<schema_json>(schema, "the schema", schema_limits), work).write();
+  json document = parse_json_as<schema_json>(schema, "the schema", schema_limits);
+  drop_nulls(document);
+  return schema_writer(to, std::move(document), work).write();
 }
 
 }  // namespace troupe::detail

@@ -147,7 +147,40 @@ void set_first_items(json& own, const json& schema, const std::string& where) {
   if (const json* others = member(schema, "additionalItems")) own["items"] = *others;
 }
 
+/// What these have are no schemas, but values.
+bool has_values(std::string_view key) {
+  return key == "const" || key == "enum" || key == "default" || key == "examples" || key == "example";
+}
+
+/// What these have are schemas by names, which may be those of keywords.
+bool has_named_schemas(std::string_view key) {
+  return key == "properties" || key == "$defs" || key == "definitions";
+}
+
 }  // namespace
+
+/// Wherever a reference may lead. The rest is moved to an object of its own: erasing one keyword after the other takes
+/// quadratic time.
+void drop_nulls(schema_json& schema) {
+  if (schema.is_array())
+    for (json& part : schema) drop_nulls(part);
+  if (!schema.is_object()) return;
+  json::object_t kept;
+  for (auto& [key, value] : schema.get_ref<json::object_t&>()) {
+    if (value.is_null() && key != "const") continue;
+    if (has_named_schemas(key) && value.is_object()) {
+      for (json& part : value) drop_nulls(part);
+    } else if (!has_values(key)) {
+      drop_nulls(value);
+    }
+    kept.emplace_back(key, std::move(value));
+  }
+  schema.swap(kept);
+}
+
+bool is_misshapen(std::string_view key, const schema_json& value) {
+  return misshapen(key, value) != nullptr;
+}
 
 bool is_unsupported(std::string_view key, const schema_json& value, const schema_json& schema) {
   return is_in(unsupported, key) && !says_nothing(key, value, schema);

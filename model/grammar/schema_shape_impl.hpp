@@ -21,6 +21,12 @@ inline bool is_same_value(const schema_json& a, const schema_json& b) {
   return a == b || (a.is_structured() && nlohmann::json(a) == nlohmann::json(b));
 }
 
+/// Leaves out keywords that are null, as some libraries write those that are not set. `const` may mean it.
+void drop_nulls(schema_json& schema);
+
+/// Whether a keyword's value is of a kind that it cannot have.
+bool is_misshapen(std::string_view key, const schema_json& value);
+
 /// Throws input_error where `schema` (called `where`) is no schema, or uses a keyword that constrains and is not
 /// supported.
 void check_schema_keywords(const schema_json& schema, const std::string& where);

@@ -20,6 +20,33 @@ json text_part(const placed_json& block) {
   return {{"type", "text"}, {"text", block.text("text")}};
 }
 
+bool is_said(const json& message) {
+  return (message["role"] == "user" || message["role"] == "assistant") && !message.contains("tool_calls");
+}
+
+json parts_of(json content) {
+  if (content.is_array()) return content;
+  return content == "" ? json::array() : json::array({{{"type", "text"}, {"text", std::move(content)}}});
+}
+
+void add_line(std::string& to, const std::string& line) {
+  if (!to.empty()) to += '\n';
+  to += line;
+}
+
+/// What one role says in several turns is one message, as at Anthropic: many templates refuse two.
+void add_message(json& messages, json message) {
+  const bool goes_on = !messages.empty() && messages.back()["role"] == message["role"] && is_said(messages.back());
+  if (!goes_on || !is_said(message)) return messages.push_back(std::move(message));
+  json &last = messages.back(), &said = last["content"];
+  said = parts_of(std::move(said));
+  for (const json& part : parts_of(std::move(message["content"]))) said.push_back(part);
+  if (const auto thought = message.find("reasoning_content"); thought != message.end()) {
+    json& thoughts = last.emplace("reasoning_content", "").first.value();
+    add_line(thoughts.get_ref<std::string&>(), thought->get_ref<const std::string&>());
+  }
+}
+
 /// Makes one message of an assistant.
 class answer_writer {
  public:
@@ -30,7 +57,7 @@ class answer_writer {
     else if (type == "tool_use")
       add_call(block);
     else if (type == "thinking")
-      add_thought(block.text("thinking"));
+      add_line(thought_, block.text("thinking"));
     else if (type != "redacted_thinking")  // what another server alone can read
       block.refuse_type(type, "text, tool_use and thinking are");
   }
@@ -38,7 +65,7 @@ class answer_writer {
     json message{{"role", "assistant"}, {"content", std::move(parts_)}};
     if (!thought_.empty()) message["reasoning_content"] = std::move(thought_);
     if (!calls_.empty()) message["tool_calls"] = std::move(calls_);
-    messages.push_back(std::move(message));
+    add_message(messages, std::move(message));
   }
 
  private:
@@ -48,10 +75,6 @@ class answer_writer {
     calls_.push_back({{"id", block.text("id")},
                       {"type", "function"},
                       {"function", {{"name", block.text("name")}, {"arguments", *input}}}});
-  }
-  void add_thought(const std::string& thought) {
-    if (!thought_.empty()) thought_ += '\n';
-    thought_ += thought;
   }
 
   json parts_ = json::array(), calls_ = json::array();
@@ -71,7 +94,7 @@ class question_writer {
         {{"role", "tool"}, {"tool_call_id", block.text("tool_use_id")}, {"content", std::move(content)}});
   }
   void finish(json& messages) {
-    if (!parts_.empty()) messages.push_back({{"role", "user"}, {"content", std::exchange(parts_, json::array())}});
+    if (!parts_.empty()) add_message(messages, {{"role", "user"}, {"content", std::exchange(parts_, json::array())}});
   }
 
  private:
@@ -96,7 +119,7 @@ void add_turn(json& messages, const placed_json& turn) {
   if (role != "user" && role != "assistant" && role != "system")
     turn.refuse("has a role other than user, assistant and system");
   if (role == "system" || !content->is_array() || content->empty())
-    messages.push_back({{"role", role}, {"content", texts_of(content)}});
+    add_message(messages, {{"role", role}, {"content", texts_of(content)}});
   else if (role == "assistant")
     add_answer(messages, content);
   else

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <ctime>
 
 #include "actors/http/answers/answer_text.hpp"
@@ -81,8 +82,10 @@ class chat_completion_format final : public answer_format {
   }
 
  private:
+  /// A text may have been written in fewer tokens than it has by itself.
   answer_usage with_thoughts(answer_usage usage) const {
     for (const reply_reader& each : readers_) usage.thought_tokens += token_count(prompts_->tokens(), each.thought());
+    usage.thought_tokens = std::min(usage.thought_tokens, usage.completion_tokens);
     return usage;
   }
   /// `more` goes with the first of the pieces.

@@ -86,13 +86,13 @@ json messages_of(const request_fields& from) {
 /// {"type": "function", "name", "parameters"} → {"type": "function", "function": {"name", "parameters"}}
 json tools_of(const json& list) {
   json tools = json::array();
-  for (const json& each : list) {
-    const bool right = each.is_object() && each.contains("type") && each["type"] == "function";
-    if (!right)
-      refuse_field("tools", "tools has one that is no function: only functions are served", "unsupported_value");
-    if (!each.contains("name") || !each["name"].is_string())
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const placed_json each = placed_json(list, "tools")[i];
+    if (const std::string& type = each.text("type"); type != "function")
+      each.refuse_type(type, "turn it off in the client, only functions are");
+    if (!each->contains("name") || !(*each)["name"].is_string())
       refuse_field("tools", "tools should be a list of {\"type\": \"function\", \"name\": …}");
-    json function = each;
+    json function = *each;
     function.erase("type");
     tools.push_back({{"type", "function"}, {"function", std::move(function)}});
   }

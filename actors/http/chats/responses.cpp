@@ -1,6 +1,7 @@
 // POST /v1/responses: a chat in OpenAI's newer form. Nothing is stored: each request brings all of its input.
 #include "actors/http/chats/responses.hpp"
 
+#include <algorithm>
 #include <ctime>
 
 #include "actors/http/answers/answer_text.hpp"
@@ -111,7 +112,7 @@ class responses_format final : public answer_format {
                        usage ? R"(,"usage":)" + response_usage(*usage) : "");
   }
   std::string ended(answer_usage usage) const {
-    usage.thought_tokens = token_count(prompts_->tokens(), reader_.thought());
+    usage.thought_tokens = std::min(token_count(prompts_->tokens(), reader_.thought()), usage.completion_tokens);
     return response(is_cut_ ? "incomplete" : "completed", &usage);
   }
 

@@ -26,7 +26,7 @@ const tool_offer* find_offer(std::span<const tool_offer> offers, std::string_vie
 
 std::optional<json> parsed(std::string_view text) {
   try {
-    return detail::parse_json_as<json>(text, "tool call", {.depth = 64});
+    return detail::parse_json_as<json>(text, "tool call", {.depth = 64, .repeated_keys = true});
   } catch (const input_error&) {
     return std::nullopt;
   }
@@ -80,14 +80,15 @@ std::pair<std::string_view, std::string_view> take_member(std::string_view& text
   return {name, take_value()};
 }
 
-/// What an object of JSON says of `key`, as it is written there; empty where it says nothing.
+/// What an object of JSON says last of `key`, as it is written there; empty where it says nothing.
 std::string_view member_of(std::string_view object, std::string_view key) {
+  std::string_view said;
   take(object, "{");
   do {
     const auto [name, value] = take_member(object);
-    if (name.size() == key.size() + 2 && name.substr(1).starts_with(key)) return value;
+    if (name.size() == key.size() + 2 && name.substr(1).starts_with(key)) said = value;
   } while (take(object, ","));
-  return {};
+  return said;
 }
 
 /// Arguments that are told one by one. One that is told again counts as it is told last.

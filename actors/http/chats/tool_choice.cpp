@@ -18,12 +18,13 @@ struct described_tool {
   bool is_strict = false;  ///< calls have arguments that `parameters` accept
 };
 
-/// The schema of a function's arguments, which are an object. A function without a schema has no arguments.
+/// The schema of a function's arguments, which are an object, even where the schema itself also takes null or says no
+/// type: no call could be made of another value. A function without a schema has no arguments.
 json parameters_of(const json& function) {
   json parameters = function.value("parameters", json());
   if (!parameters.is_object() || parameters.empty())
     return {{"type", "object"}, {"properties", json::object()}, {"additionalProperties", false}};
-  if (parameters.contains("properties")) parameters.emplace("type", "object");
+  parameters["type"] = "object";
   return parameters;
 }
 

@@ -6,6 +6,7 @@
 #include "actors/http/answers/answering_paths.hpp"
 #include "actors/http/api_error.hpp"
 #include "actors/requests/request_fields_impl.hpp"
+#include "actors/requests/sampling_fields.hpp"
 #include "base/ascii.hpp"
 
 namespace troupe {
@@ -33,7 +34,7 @@ batch_line read_line(std::string_view text, const std::string& endpoint, const s
   if (!body) request_fields::refuse_missing("body");
   const request_fields asked(*body);
   line.asked = path->read(asked, served);
-  if (!asked.has("seed")) line.asked.order.sampling.seed = seed;
+  if (!seed_of(asked)) line.asked.order.sampling.seed = seed;
   if (line.asked.order.stream) refuse_field("stream", "stream is not served in batches");
   check(line.asked.order.sampling, served.prompts->config().vocab_size);
   return line;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <span>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -80,6 +82,67 @@ void write_calls_for(const std::string& source, json& messages) {
   }
 }
 
+bool is_result(const json& message) {
+  return message["role"] == "tool" || message["role"] == "ipython";
+}
+
+/// The templates of DeepSeek-R1 and its distillations leave out calls that have a text: those become a message behind
+/// it, if they have results. Later ones write both.
+void part_texts_for(const std::string& source, json& messages) {
+  if (source.find("and message['content'] is none") == source.npos) return;
+  json parted = json::array();
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const bool has_result = i + 1 < messages.size() && is_result(messages[i + 1]);
+    json& message = parted.emplace_back(std::move(messages[i]));
+    if (!has_result || !message.contains("tool_calls") || message["content"] == "") continue;
+    json calls{{"role", message["role"]}, {"content", ""}, {"tool_calls", std::move(message["tool_calls"])}};
+    message.erase("tool_calls");
+    parted.push_back(std::move(calls));
+  }
+  messages = std::move(parted);
+}
+
+/// Puts each call of a message into one of its own, with its result behind it. `results` may have further ones.
+void add_calls_one_by_one(json& to, json message, std::span<json> results) {
+  const auto id_of = [](const json& object, const char* key) {
+    const auto id = object.is_object() ? object.find(key) : object.end();
+    return id != object.end() && id->is_string() ? id->get<std::string>() : "";
+  };
+  std::multimap<std::string, json*> left;
+  for (json& each : results) left.emplace(id_of(each, "tool_call_id"), &each);
+  const json calls = std::exchange(message["tool_calls"], json::array());
+  for (const json& call : calls) {
+    message["tool_calls"] = json::array({call});
+    to.push_back(message);
+    message = json{{"role", message["role"]}, {"content", ""}};
+    const auto result = left.find(id_of(call, "id"));
+    if (result == left.end()) continue;
+    to.push_back(std::exchange(*result->second, nullptr));
+    left.erase(result);
+  }
+  for (json& each : results)
+    if (!each.is_null()) to.push_back(std::move(each));
+}
+
+/// Llama's templates refuse messages of several calls, which the model's answers may have. Without results, as training
+/// asks for an answer alone, such a message stays as it is: no model would write several.
+void part_calls_for(const std::string& source, json& messages) {
+  if (source.find("only supports single tool-calls") == source.npos) return;
+  json parted = json::array();
+  auto& all = messages.get_ref<json::array_t&>();
+  for (auto next = all.begin(); next != all.end();) {
+    json& message = *next++;
+    const auto results = std::exchange(next, std::find_if_not(next, all.end(), is_result));
+    if (results != next && message.contains("tool_calls") && message["tool_calls"].size() > 1) {
+      add_calls_one_by_one(parted, std::move(message), {results, next});
+    } else {
+      parted.push_back(std::move(message));
+      next = results;
+    }
+  }
+  messages = std::move(parted);
+}
+
 /// Leaves out arguments that are no JSON. False if there are none.
 bool drop_cut_arguments(json& messages) {
   bool any = false;
@@ -91,6 +154,24 @@ bool drop_cut_arguments(json& messages) {
         any = true;
       }
   }
+  return any;
+}
+
+/// Puts what a user says behind results into the last of them: where roles have to alternate, results do not count.
+/// False if nobody does.
+bool add_questions_to_results(json& messages) {
+  json added = json::array();
+  for (json& message : messages) {
+    if (message["role"] != "user" || added.empty() || added.back()["role"] != "tool") {
+      added.push_back(std::move(message));
+      continue;
+    }
+    auto& result = added.back()["content"].get_ref<std::string&>();
+    if (!result.empty()) result += '\n';
+    result += message["content"].get_ref<const std::string&>();
+  }
+  const bool any = added.size() < messages.size();
+  messages = std::move(added);
   return any;
 }
 
@@ -208,7 +289,7 @@ std::string chat_format::render(const chat_input& chat) const {
   const json further = parsed_variables(chat.variables);
   std::string text;
   try {
-    text = render_whatever_was_cut(messages, tools, chat.add_generation_prompt, further);
+    text = render_as_can_be(messages, tools, chat.add_generation_prompt, further);
   } catch (const input_error& error) {
     if (further.empty() || !can_render(messages, tools, chat.add_generation_prompt)) throw;
     refuse_field(variables_field, fmt::format("chat_template_kwargs: {}", error.what()));
@@ -216,14 +297,19 @@ std::string chat_format::render(const chat_input& chat) const {
   return chat.continues_message ? before_mark(std::move(text), own_blanks) : text;
 }
 
-std::string chat_format::render_whatever_was_cut(json& messages, const json& tools, bool add_generation_prompt,
-                                                 const json& further) const {
+std::string chat_format::render_as_can_be(json& messages, const json& tools, bool add_generation_prompt,
+                                          const json& further) const {
   try {
     return render(messages, tools, add_generation_prompt, further);
   } catch (const input_error&) {
-    if (!drop_cut_arguments(messages)) throw;
+    for (const auto change : {drop_cut_arguments, add_questions_to_results}) {
+      try {
+        if (change(messages)) return render(messages, tools, add_generation_prompt, further);
+      } catch (const input_error&) {
+      }
+    }
+    throw;
   }
-  return render(messages, tools, add_generation_prompt, further);
 }
 
 bool chat_format::can_render(const json& messages, const json& tools, bool add_generation_prompt) const {
@@ -250,6 +336,8 @@ std::string chat_format::render(const json& messages, const json& tools, bool ad
   check_roles(messages, source);
   json variables;
   variables["messages"] = messages;
+  part_texts_for(source, variables["messages"]);
+  part_calls_for(source, variables["messages"]);
   write_calls_for(source, variables["messages"]);
   shorten_ids_for(source, variables["messages"]);
   write_tools_for(source, tools, variables["messages"]);

@@ -43,7 +43,8 @@ std::string joined_content(const json& content, const std::string& where) {
 
 std::optional<json> parsed(const std::string& arguments, const std::string& where) {
   try {
-    return detail::parse_json_as<json>(arguments, where + ".tool_calls: arguments", {.depth = 64});
+    return detail::parse_json_as<json>(arguments, where + ".tool_calls: arguments",
+                                       {.depth = 64, .repeated_keys = true});
   } catch (const input_error&) {
     return {};
   }

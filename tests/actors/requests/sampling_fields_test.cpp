@@ -49,6 +49,20 @@ TEST(sampling_fields, are_read_as_they_are_written) {
   }
 }
 
+TEST(sampling_fields, leave_the_seed_as_it_was_drawn_where_it_is_minus_one) {
+  const auto seed_after = [](const json& seed) {
+    sampling_params params;
+    params.seed = 5;
+    read_sampling(request_fields(json{{"seed", seed}}), params);
+    return params.seed;
+  };
+  EXPECT_EQ(seed_after(-1), 5u);
+  EXPECT_EQ(seed_after(-1.0), 5u);
+  EXPECT_EQ(seed_after(nullptr), 5u);
+  EXPECT_EQ(seed_after(-2), UINT64_MAX - 1);
+  EXPECT_EQ(seed_after(0), 0u);
+}
+
 TEST(sampling_fields, say_how_much_is_answered_and_reported) {
   sampling_params params;
   params.max_tokens = 5;

@@ -39,6 +39,12 @@ TEST(json_input, names_what_is_wrong) {
   EXPECT_EQ(parse_json("[1,2]", "it", {.depth = 1, .values = 4}).size(), 2u);
 }
 
+TEST(json_input, may_have_what_a_key_says_last) {
+  const char* text = R"({"a":{"c":1,"c":[2]},"b":2,"a":{"d":3,"d":null},"b":4})";
+  EXPECT_EQ(parse_json(text, "it", {.repeated_keys = true}).dump(), R"({"a":{"d":null},"b":4})");
+  EXPECT_EQ(parse_json_as<ordered_json>(text, "it", {.repeated_keys = true}).dump(), R"({"a":{"d":null},"b":4})");
+}
+
 TEST(json_input, knows_integers_however_they_are_written) {
   const auto integer = [](const char* text) { return to_integer(parse_json(text, "it")); };
   EXPECT_EQ(integer("5"), 5);

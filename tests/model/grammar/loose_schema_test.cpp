@@ -41,6 +41,23 @@ TEST(loose_schemas, keep_a_list_of_values_and_leave_out_what_stands_beside_it) {
   EXPECT_FALSE(loosely_allows(schema, "{}"));
 }
 
+TEST(loose_schemas, leave_out_a_keyword_whose_value_it_cannot_have_and_keep_the_rest) {
+  const auto with = [](const std::string& beside, const std::string& within) {
+    return R"({"type":"object","required":["a"],)" + beside + R"("properties":{"a":{"type":"integer","maximum":5)" +
+           within + R"(,"not":{}}}})";
+  };
+  for (const std::string& schema :
+       {with("", R"(,"required":true)"), with("", R"(,"enum":"x")"), with("", R"(,"minimum":"1","pattern":5)"),
+        with(R"("additionalProperties":"no",)", ""), with(R"("anyOf":[],)", ""), with(R"("allOf":null,)", "")}) {
+    EXPECT_TRUE(loosely_allows(schema, R"({"a":5})")) << schema;
+    EXPECT_FALSE(loosely_allows(schema, R"({"a":6})")) << schema;
+    EXPECT_FALSE(loosely_allows(schema, "{}")) << schema;
+  }
+  const std::string no_names = R"({"type":"object","required":true,"properties":{"a":{"type":"null"},"b":5}})";
+  EXPECT_TRUE(loosely_allows(no_names, R"({"a":null,"b":[1]})"));
+  EXPECT_FALSE(loosely_allows(no_names, R"({"a":1})"));
+}
+
 TEST(loose_schemas, may_be_any_object) {
   const std::string elsewhere = R"({"type":"object","properties":{"a":{"$ref":"http://x/y"}}})";
   EXPECT_TRUE(loosely_allows(elsewhere, R"({"b":1})"));

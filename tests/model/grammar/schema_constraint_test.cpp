@@ -267,6 +267,20 @@ TEST(schema_constraints, take_keywords_that_say_nothing) {
     EXPECT_EQ(test::refusal_of(constraint_kind::json_schema, std::string("{") + nothing + "}"), "") << nothing;
 }
 
+/// As libraries write keywords that are not set.
+TEST(schema_constraints, take_keywords_that_are_null_for_none) {
+  const std::string schema = R"({"type":"object","$ref":null,"anyOf":null,"not":null,"additionalProperties":null,
+      "required":["a","enum"],"properties":{
+      "a":{"type":"integer","minimum":null,"maximum":5,"enum":null,"pattern":null,"format":null,"required":null},
+      "enum":{"const":null},"list":{"enum":[null,{"x":null}]},"far":{"$ref":"#/components/far"}},
+      "components":{"far":{"type":"string","maxLength":null}}})";
+  EXPECT_TRUE(schema_allows(schema, R"({"a":5,"enum":null,"list":{"x":null},"far":"x"})"));
+  for (const char* other : {R"({"a":6,"enum":null})", R"({"a":5,"enum":1})", R"({"a":5})",
+                            R"({"a":5,"enum":null,"list":{}})", R"({"a":5,"enum":null,"far":1})"})
+    EXPECT_FALSE(schema_allows(schema, other)) << other;
+  test::expect_refused(constraint_kind::json_schema, R"({"properties":{"a":null}})", "a schema is");
+}
+
 /// All choices of oneOf are held against each other: so many that it would take long are refused.
 TEST(schema_constraints, have_so_many_choices_as_can_be_told_apart_quickly) {
   const auto choices = [](int count) {

@@ -46,6 +46,17 @@ TEST_F(message_input, begins_the_answer_where_the_assistant_spoke_last) {
   EXPECT_EQ(prompt_of(asking({{"messages", turns}})), letters("u:Hi;a:Iam"));
 }
 
+TEST_F(message_input, is_one_message_where_turns_of_one_role_follow_one_another) {
+  const json thinking = json::array({{{"type", "thinking"}, {"thinking", "Hm"}, {"signature", ""}}, text("c")});
+  const json call = json::array({{{"type", "tool_use"}, {"id", "t"}, {"name", "go"}, {"input", {{"x", 7}}}}});
+  const json result = json::array({{{"type", "tool_result"}, {"tool_use_id", "t"}, {"content", "o"}}, text("d")});
+  const json turns =
+      json::array({said("user", ""), said("user", "a"), said("user", json::array({text("b"), text("b")})),
+                   said("assistant", "c"), said("assistant", thinking), said("assistant", thinking),
+                   said("assistant", call), said("user", result), said("user", "d")});
+  EXPECT_EQ(prompt_of(asking({{"messages", turns}})), letters("u:a/b/b;a:(Hm/Hm)c/c/c;a:<go7>;t:o;u:d/d;a:"));
+}
+
 TEST_F(message_input, takes_back_an_answer_without_a_text) {
   const json turns = json::array({said("user", "Hi"), said("assistant", json::array()), said("user", "So")});
   EXPECT_EQ(prompt_of(asking({{"messages", turns}})), letters("u:Hi;a:;u:So;a:"));

@@ -162,6 +162,12 @@ TEST_F(chat, tells_thoughts_from_answers_where_the_template_knows_them) {
   EXPECT_EQ(message["content"], "yes");
   EXPECT_EQ(message["reasoning_content"], "Hm");
   EXPECT_EQ(body["usage"]["completion_tokens_details"]["reasoning_tokens"], 2);
+  answer = post("/v1/chat/completions", {{"messages", user("Hi")}});
+  answer_part in_one_token = part_of("x");
+  in_one_token.text = "<think>Hm</think>yes";
+  in_one_token.end = answer_end{"stop", 7, {}};
+  gateway_.take<begin_request>().listener->on_part(in_one_token);
+  EXPECT_EQ(answer.get().parsed()["usage"]["completion_tokens_details"]["reasoning_tokens"], 1);
   answer = post("/v1/chat/completions", {{"messages", user("Hi")}, {"chat_template_kwargs", {{"think", true}}}});
   give(gateway_.take<begin_request>(), "Hm</think>yes", "stop");
   message = answer.get().parsed()["choices"][0]["message"];

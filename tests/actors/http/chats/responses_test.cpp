@@ -248,6 +248,12 @@ TEST_F(responses, have_thoughts_as_an_item_of_their_own) {
   };
   const json response = ask(false, "<think>Hm</think>yes", "stop").parsed(), &output = response["output"];
   EXPECT_EQ(response["usage"]["output_tokens_details"]["reasoning_tokens"], 2);
+  auto answer = post("/v1/responses", {{"input", "Hi"}});
+  answer_part in_one_token = part_of("x");
+  in_one_token.text = "<think>Hm</think>yes";
+  in_one_token.end = answer_end{"stop", 7, {}};
+  gateway_.take<begin_request>().listener->on_part(in_one_token);
+  EXPECT_EQ(answer.get().parsed()["usage"]["output_tokens_details"]["reasoning_tokens"], 1);
   ASSERT_EQ(output.size(), 2u);
   EXPECT_EQ(output[0]["type"], "reasoning");
   EXPECT_EQ(output[0]["content"], json::array({{{"type", "reasoning_text"}, {"text", "Hm"}}}));
@@ -382,6 +388,9 @@ TEST_F(responses, refuse_by_name) {
   EXPECT_EQ(refused_field({{"input", "x"}, {"background", true}}), "background");
   EXPECT_EQ(refused_field({{"input", "x"}, {"return_token_ids", true}}), "return_token_ids");
   EXPECT_EQ(refused_field({{"input", "x"}, {"tools", json::array({{{"type", "web_search"}}})}}), "tools");
+  const json patch{{"type", "custom"}, {"name", "apply_patch"}};
+  EXPECT_EQ(error_of("/v1/responses", {{"input", "x"}, {"tools", {tool("go"), patch}}}, 400)["message"],
+            "tools[1] is of the type custom: turn it off in the client, only functions are served here");
   const json nameless{{"input", "x"}, {"tools", json::array({{{"type", "function"}, {"parameters", nullptr}}})}};
   EXPECT_EQ(error_of("/v1/responses", nameless, 400)["message"],
             R"(tools should be a list of {"type": "function", "name": …})");

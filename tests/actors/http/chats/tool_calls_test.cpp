@@ -307,6 +307,16 @@ TEST(tool_calls, are_read_by_readers_that_share_the_offers) {
   EXPECT_EQ(offers.use_count(), 101) << "it needs none";
 }
 
+/// What is said last counts; clients read it so.
+TEST(tool_calls, may_say_a_thing_twice) {
+  EXPECT_EQ(read(tool_style::tagged, R"(<tool_call>{"name": "go", "arguments": {"a": 1, "a": 2}}</tool_call>)", 5),
+            std::pair(std::string(), std::string(R"(go({"a":1,"a":2}))")));
+  EXPECT_EQ(read(tool_style::bare, R"({"name": "go", "parameters": {"a": 1, "a": 2}})", 5).second,
+            R"(go({"a":1,"a":2}))");
+  EXPECT_EQ(read(tool_style::bare, R"({"name": "go", "parameters": 1, "name": "look", "parameters": {"a": 1}})", 5),
+            std::pair(std::string(), std::string(R"(look({"a":1}))")));
+}
+
 TEST(tool_calls, keep_numbers_as_they_were_written) {
   const std::string number = "9400111899223100001234", said = R"(go({"a":[)" + number + R"(,1e2],"b":" \" 1 "}))";
   const std::string arguments = R"({ "a": [)" + number + R"( , 1e2], "b": " \" 1 "} )";

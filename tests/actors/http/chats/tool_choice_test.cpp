@@ -1,5 +1,7 @@
 #include "actors/http/chats/tool_choice.hpp"
 
+#include <fmt/format.h>
+
 #include "actors/requests/request_fields_impl.hpp"
 #include "tests/actors/support.hpp"
 #include "tests/model/grammar/constrained_text.hpp"
@@ -41,6 +43,24 @@ TEST(tool_choices, give_no_arguments_to_a_function_that_says_nothing_of_them) {
   EXPECT_EQ(form({{"name", "go"}, {"parameters", json::object()}}), none);
   const std::string untyped = form({{"name", "go"}, {"parameters", {{"properties", {{"to", {{"type", "null"}}}}}}}});
   EXPECT_NE(untyped.find(R"({"to":{"type":"null"}},"type":"object"})"), std::string::npos) << untyped;
+}
+
+TEST(tool_choices, demand_an_object_whatever_else_the_parameters_take) {
+  const json fields{{"a", {{"type", "integer"}}}};
+  const json object{{"type", "object"}, {"properties", fields}, {"required", {"a"}}};
+  json nullable = object;
+  nullable["type"] = {"object", "null"};
+  for (const json& parameters : {nullable, json{{"anyOf", {object, {{"type", "null"}}}}}, json{{"$schema", "x"}},
+                                 json{{"description", "none"}}, json{{"type", "string"}}})
+    for (const bool is_strict : {false, true}) {
+      const json function{{"name", "go"}, {"parameters", parameters}, {"strict", is_strict}};
+      const json tools = json::array({json{{"type", "function"}, {"function", function}}});
+      const json required{{"tools", tools}, {"tool_choice", "required"}};
+      const output_constraint form = read_tools(request_fields(required), tool_style::bare).form;
+      EXPECT_TRUE(allows(form, R"({"name": "go", "parameters": {"a": 1}})")) << parameters;
+      for (const char* other : {"null", "9.5", R"("x")"})
+        EXPECT_FALSE(allows(form, fmt::format(R"({{"name": "go", "parameters": {}}})", other))) << parameters;
+    }
 }
 
 TEST(tool_choices, hold_calls_of_strict_tools_to_their_schemas_wherever_they_stand) {

@@ -191,14 +191,17 @@ TEST_F(batch_lines, come_once_each_though_the_head_dies) {
 TEST_F(batch_lines, without_a_seed_are_drawn_as_before_when_the_head_has_died) {
   const auto seeds = [](head& life) {
     std::vector<std::uint64_t> drawn;
-    for (const begin_request& each : take(3, life)) drawn.push_back(each.engine.sampling.seed);
+    for (const begin_request& each : take(4, life)) drawn.push_back(each.engine.sampling.seed);
     return drawn;
   };
   auto life = begin_life();
-  submit(*life, "/v1/completions", {json{{"prompt", "A"}}, json{{"prompt", "A"}}, json{{"prompt", "A"}, {"seed", 3}}});
+  submit(*life, "/v1/completions",
+         {json{{"prompt", "A"}}, json{{"prompt", "A"}}, json{{"prompt", "A"}, {"seed", 3}},
+          json{{"prompt", "A"}, {"seed", -1}}});
   const auto before = seeds(*life);
   EXPECT_NE(before[0], before[1]);
   EXPECT_EQ(before[2], 3u);
+  EXPECT_NE(before[3], UINT64_MAX) << "-1 is none";
   life = nullptr;
   life = begin_life();
   EXPECT_EQ(seeds(*life), before);

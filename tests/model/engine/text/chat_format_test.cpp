@@ -40,6 +40,9 @@ TEST(chat_messages, have_parts_put_together_and_arguments_opened) {
   EXPECT_EQ(list[1]["content"], "") << "which templates can add to";
   EXPECT_EQ(list[1]["tool_calls"][0]["function"]["arguments"], json({{"city", "Paris"}}));
   for (std::size_t i = 1; i < 4; ++i) EXPECT_EQ(list[1]["tool_calls"][i]["function"]["arguments"], json::object()) << i;
+  const json repeated = prepared(
+      R"([{"role": "assistant", "tool_calls": [{"function": {"name": "w", "arguments": "{\"a\": 1, \"a\": 2}"}}]}])");
+  EXPECT_EQ(repeated[0]["tool_calls"][0]["function"]["arguments"], json({{"a", 2}}));
 }
 
 TEST(chat_format, gives_thoughts_to_a_template_that_calls_them_thinking) {
@@ -110,6 +113,43 @@ TEST(chat_format, writes_calls_as_the_template_reads_them) {
             "[.Paris][.]");
 }
 
+/// As Llama 3's do.
+TEST(chat_format, gives_each_call_a_message_where_the_template_takes_one) {
+  const std::string source =
+      "{% for m in messages %}[{{ m.content }}{% for call in m.tool_calls or [] %}{{ call.function.name }}{% endfor %}"
+      "{{ m.tool_call_id }}]{% endfor %}";
+  const std::string taking_one = source + "{{ '' or 'This model only supports single tool-calls at once!' | first }}";
+  const std::string calls = R"({"role": "assistant", "content": "so", "tool_calls": [
+      {"id": "1", "function": {"name": "f"}}, {"id": "2", "function": {"name": "g"}}]})";
+  const auto result = [](const std::string& id) {
+    return R"(, {"role": "tool", "content": "is", "tool_call_id": ")" + id + "\"}";
+  };
+  const std::string rest = R"(, {"role": "user", "content": "hi"})";
+  const auto written = [&](const std::string& behind) {
+    return rendered({.usual = taking_one}, {"[" + calls + behind + "]"});
+  };
+  EXPECT_EQ(rendered({.usual = source}, {"[" + calls + result("1") + result("2") + rest + "]"}),
+            "[sofg][is1][is2][hi]");
+  EXPECT_EQ(written(result("1") + result("2") + rest), "[sof][is1][g][is2][hi]T");
+  EXPECT_EQ(written(result("2") + result("3") + result("1")), "[sof][is1][g][is2][is3]T") << "by their ids";
+  EXPECT_EQ(written(result("2") + rest), "[sof][g][is2][hi]T");
+  EXPECT_EQ(written(""), "[sofg]T") << "which it may refuse";
+}
+
+/// As that of DeepSeek-R1 does; later ones only ask whether there is a text.
+TEST(chat_format, parts_calls_from_their_text_where_the_template_takes_one_of_both) {
+  const std::string source =
+      "{% for message in messages %}[{% if message['role'] == 'assistant' and message['content'] is none %}"
+      "{{ message.tool_calls[0].function.name }}{% else %}{{ message['content'] }}{% endif %}]{% endfor %}";
+  const std::string later =
+      "{% for m in messages %}[{% if m['content'] is none %}{{ m.tool_calls | length }}{% else %}{{ m['content'] }}"
+      "{% if m.tool_calls %}{{ m.tool_calls[0].function.name }}{% endif %}{% endif %}]{% endfor %}";
+  const std::string call = R"({"role": "assistant", "content": "so", "tool_calls": [{"function": {"name": "f"}}]})";
+  EXPECT_EQ(rendered({.usual = source}, {"[" + call + R"(, {"role": "tool", "content": "is"}])"}), "[so][f][is]");
+  EXPECT_EQ(rendered({.usual = later}, {"[" + call + R"(, {"role": "tool", "content": "is"}])"}), "[sof][is]");
+  EXPECT_EQ(rendered({.usual = source}, {"[" + call + "]"}), "[so]") << "which training refuses to learn";
+}
+
 TEST(chat_format, goes_on_behind_a_call_that_was_cut) {
   chat_input chat;
   chat.messages = R"([{"role": "assistant", "content": null, "tool_calls":
@@ -123,6 +163,22 @@ TEST(chat_format, goes_on_behind_a_call_that_was_cut) {
   EXPECT_EQ(writes("{% for key, value in call.function.arguments | items %}{{ key }}={{ value }}{% endfor %}"),
             "[][a=1]");
   EXPECT_THAT(refusal([&] { writes("{{ raise_exception('never') }}"); }), HasSubstr("never"));
+}
+
+TEST(chat_format, puts_what_is_said_behind_a_result_into_it_where_the_template_refuses_it_there) {
+  const std::string source = "{% for m in messages %}[{{ m.role + ':' + m.content }}]{% endfor %}";
+  const std::string strict =
+      "{% for m in messages[1:] %}{% if m.role == 'user' and messages[loop.index0].role in ['tool', 'user'] %}"
+      "{{ raise_exception('no ' + m.content) }}{% endif %}{% endfor %}" +
+      source;
+  const std::string asked = R"([{"role": "user", "content": "a"}, {"role": "assistant", "content": null,
+      "tool_calls": [{"function": {"name": "w", "arguments": "{}"}}]}, {"role": "tool", "content": "b"},
+      {"role": "user", "content": "c"}, {"role": "user", "content": "d"}])";
+  EXPECT_EQ(rendered({.usual = source}, {asked}), "[user:a][assistant:][tool:b][user:c][user:d]");
+  EXPECT_EQ(rendered({.usual = strict}, {asked}), "[user:a][assistant:][tool:b\nc\nd]");
+  EXPECT_THAT(refusal([&] { rendered({.usual = strict + "{{ raise_exception('never') }}"}, {asked}); }),
+              HasSubstr("no c"))
+      << "what it says of the messages as they came";
 }
 
 /// As Mistral's do; calls and their answers still belong together.
