@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <exception>
 
 #include <fmt/format.h>
@@ -229,10 +230,12 @@ void http_connection::refuse_with(int status, std::string_view why) {
 
 // --- writing ---
 
+/// All that an answer holds counts: the pieces of a stream may be short, but many.
 bool http_connection::make_room(http_answer& answer, std::size_t bytes) {
-  if (answer.head_only || bytes <= longest_uncounted) return true;
-  if (!shared_->answers.take(client_, bytes, shared_->options.answers_bytes)) return false;
-  answer.reserved += bytes;
+  const std::size_t held = answer.in_flight + answer.out.size() + bytes;
+  if (answer.head_only || held <= std::max(longest_uncounted, answer.reserved)) return true;
+  if (!shared_->answers.take(client_, held - answer.reserved, shared_->options.answers_bytes)) return false;
+  answer.reserved = held;
   return true;
 }
 
@@ -241,8 +244,11 @@ http_response http_connection::with_room(http_answer& answer, http_response resp
   return refusal_response(shared_->options, 503, "too many long answers wait to be read: try again");
 }
 
+/// All but what it still holds.
 void http_connection::give_back_room(http_answer& answer) {
-  shared_->answers.give_back(client_, std::exchange(answer.reserved, 0));
+  const std::size_t held = answer.in_flight + answer.out.size();
+  const std::size_t counted = held > longest_uncounted ? std::min(held, answer.reserved) : 0;
+  shared_->answers.give_back(client_, std::exchange(answer.reserved, counted) - counted);
 }
 
 /// Flushes later, even on the strand, because the caller holds the answer's lock.
@@ -262,11 +268,9 @@ void http_connection::flush() {
     answer_->flushing = false;
     writing_.clear();
     std::swap(writing_, answer_->out);
-    answer_->in_flight = !writing_.empty();
-    if (writing_.empty()) {
-      give_back_room(*answer_);
-      sent = std::exchange(answer_->on_sent, nullptr);
-    }
+    answer_->in_flight = writing_.size();
+    give_back_room(*answer_);
+    if (writing_.empty()) sent = std::exchange(answer_->on_sent, nullptr);
     at = answer_->at;
   }
   if (too_slow) return drop();
@@ -337,6 +341,7 @@ void http_connection::drop() {
     answer->reader = http_answer::client::gone;
     answer->connection = nullptr;
     answer->out = {};
+    answer->in_flight = 0;
     give_back_room(*answer);
     tell = std::exchange(answer->on_gone, nullptr);
     unsent = std::exchange(answer->on_sent, nullptr);

@@ -31,7 +31,7 @@ struct http_options {
   std::size_t stream_backlog = 4 << 20;
   // One address gets half of each at most.
   std::size_t bodies_bytes = 512 << 20;   ///< of all requests that are being received
-  std::size_t answers_bytes = 512 << 20;  ///< of all long answers and pieces of streams that nobody has read yet
+  std::size_t answers_bytes = 512 << 20;  ///< of all long answers and streams that nobody has read yet
 
   std::chrono::milliseconds idle{75'000};         ///< between two requests
   std::chrono::milliseconds header_time{10'000};  ///< from a request's first byte to its head
