@@ -17,9 +17,7 @@ void handle_call(const api_routes::api_handler& handler, const api_call& call) {
 
 void admit_call(api_call& call) {
   call.key = admit(*call.context, *call.request);
-  if (call.key.name.empty()) return;
-  call.exchange->mark_trusted();
-  call.exchange->note("key " + call.key.name);
+  name_key(call.key, *call.exchange);
 }
 
 }  // namespace

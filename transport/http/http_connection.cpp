@@ -219,8 +219,9 @@ http_request http_connection::what_has_come() const {
 void http_connection::refuse_with(int status, std::string_view why) {
   if (!take_request()) return;
   http_request request = what_has_come();
+  if (request.id.empty()) request.id = new_request_id();
   request.client = client_;
-  begin_answer(new_request_id(), request);
+  begin_answer(request.id, request);
   parser_.reset();
   give_back_body();
   answer_->keep_alive = false;

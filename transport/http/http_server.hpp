@@ -42,10 +42,10 @@ struct http_options {
   /// The body of a response that the server itself makes: 400, 408, 413, 415, 431, 500, 501, 503, 505.
   std::function<std::string(int status, std::string_view why)> error_body = {};
   /// Of every response, also of those that the server itself makes. Of a request that is refused there may be no more
-  /// than some headers.
+  /// than its first line and some headers, or less.
   std::function<http_headers(const http_request& request)> more_headers = {};
   /// Around the exchange of a request that the server itself refuses before the handler gets it: for whoever writes
-  /// down what becomes of all requests. Of this one, too, there may be no more than some headers.
+  /// down what becomes of all requests. Of this one, too, there may be no more.
   std::function<std::shared_ptr<http_exchange>(std::shared_ptr<http_exchange> exchange, const http_request& request)>
       around_refusal = {};
   /// Whether a body of more than 64 KB is read from whoever asks like this. If not, the handler gets the request at

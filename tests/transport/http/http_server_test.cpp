@@ -308,6 +308,26 @@ TEST_F(http_server_test, gives_what_it_answers_by_itself_the_headers_of_every_re
   EXPECT_NE(answer_to("GET / HTTP/1.1\r\norigin: me").find("for: \r\n"), std::string::npos) << "it may go on: me.evil";
 }
 
+TEST_F(http_server_test, gives_what_it_answers_by_itself_the_clients_own_id) {
+  start({.header_bytes = 2048, .body_bytes = 1000, .header_time = 500ms, .body_time = 100ms});
+  const auto has_id = [&](const std::string& request, int status) {
+    raw_client client(server_->port());
+    client.say(request);
+    const std::string answer = client.hear_response();
+    EXPECT_EQ(status_of(answer), status) << answer;
+    return answer.find("x-request-id: my-id-1\r\n") != answer.npos;
+  };
+  const std::string head = "POST / HTTP/1.1\r\nhost: x\r\nx-request-id: my-id-1\r\n";
+  EXPECT_TRUE(has_id(head + "content-encoding: gzip\r\ncontent-length: 2\r\n\r\nok", 415));
+  EXPECT_TRUE(has_id(head + "content-length: 1001\r\n\r\n", 413));
+  EXPECT_TRUE(has_id(head + "transfer-encoding: identity\r\n\r\n", 501));
+  EXPECT_TRUE(has_id(head + "content-length: 10\r\n\r\nfew", 408));
+  EXPECT_TRUE(has_id(head + "x: not at its end", 408));
+  EXPECT_TRUE(has_id(head + "x: " + std::string(5000, 'a'), 431));
+  EXPECT_FALSE(has_id("POST / HTTP/1.1\r\nx-request-id: \"no name\"\r\n\r\n", 400));
+  EXPECT_FALSE(has_id("POST / HTTP/1.1\r\nx-request-id: my-id-1", 408)) << "it may go on";
+}
+
 TEST_F(http_server_test, says_how_long_a_body_may_be) {
   start({.body_bytes = 1000});
   raw_client client(server_->port());

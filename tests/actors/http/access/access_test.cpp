@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include <gmock/gmock.h>
+
 #include "actors/http/access/api_keys.hpp"
 #include "actors/http/jobs/job_records.hpp"
 #include "tests/actors/http/fixture.hpp"
@@ -128,7 +130,24 @@ TEST_F(api_access, is_logged_and_counted_where_the_server_refuses_it_before_it_i
     EXPECT_NE(figures.find(fmt::format("troupe:http_responses_total{{status=\"{}\"}} 1\n", status)), std::string::npos);
   front_->stop();
   EXPECT_NE(log().find(" 127.0.0.1 POST /v1/completions 415 "), std::string::npos) << log();
-  EXPECT_NE(log().find(" 127.0.0.1 - - 431 "), std::string::npos) << log();
+  EXPECT_NE(log().find(" 127.0.0.1 GET / 431 "), std::string::npos) << log();
+}
+
+TEST_F(api_access, is_logged_with_all_that_had_come_where_the_server_refuses_it) {
+  const std::string key = add_api_key(api_keys_file(folder_.path() / "state"), {.name = "ann"});
+  start();
+  raw_client lengthy(front_->port()), nothing(front_->port()), wrong(front_->port());
+  const std::string head = "host: localhost\r\nauthorization: Bearer " + key + "\r\n";
+  lengthy.say("POST /v1/files?x=1 HTTP/1.1\r\n" + head + "x-request-id: mine\r\ncontent-length: 20000000\r\n\r\n");
+  EXPECT_TRUE(lengthy.hear_response().starts_with("HTTP/1.1 413 "));
+  nothing.say("no request\r\n\r\n");
+  EXPECT_TRUE(nothing.hear_response().starts_with("HTTP/1.1 400 "));
+  wrong.say("POST /none HTTP/1.1\r\n" + head + "\r\n");
+  EXPECT_TRUE(wrong.hear_response().starts_with("HTTP/1.1 404 "));
+  front_->stop();
+  EXPECT_THAT(log(), testing::ContainsRegex("mine 127.0.0.1 POST /v1/files 413 [0-9.]* ms, key ann\n"));
+  EXPECT_THAT(log(), testing::HasSubstr(" 127.0.0.1 - - 400 "));
+  EXPECT_THAT(log(), testing::ContainsRegex(" POST /none 404 [0-9.]* ms, key ann\n"));
 }
 
 TEST_F(api_access, is_logged_without_what_moves_a_terminals_cursor) {
