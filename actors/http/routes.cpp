@@ -43,7 +43,8 @@ void api_routes::add(std::string_view method, std::string_view path, api_handler
 void api_routes::add_limited(std::string_view method, std::string_view path, api_handler handler) {
   add_guarded(method, path, [handler = std::move(handler)](api_call& call) {
     admit_call(call);
-    if (call.key.limits.any()) call.exchange = limit_exchange(call);
+    // Also a key without limits: what it uses by then is no debt once it has some.
+    if (!call.key.name.empty()) call.exchange = limit_exchange(call);
     if (call.exchange) guarded(call.exchange, [&] { handle_call(handler, call); });
   });
 }
