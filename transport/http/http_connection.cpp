@@ -97,6 +97,7 @@ void http_connection::parse() {
     }
     if (parser_->is_header_done() && !head_taken_ && !take_head()) return;
     if (parser_->is_header_done() && !reserve_body()) return;
+    if (parser_->is_header_done()) extend_body_time();
     if (parser_->is_done()) return dispatch(true);
     if (fault != beast::http::error::need_more) continue;
     // The parser bounds a head, but neither the line before a chunk nor the fields after the last one.
@@ -142,7 +143,7 @@ bool http_connection::reserve_body() {
 bool http_connection::take_head() {
   head_taken_ = true;
   parser_->eager(true);
-  set_deadline(shared_->options.body_time);
+  begin_body_time();
   const request_head& head = parser_->get();
   head_ = request_of(head);
   if (const auto fault = fault_in(head, parser_->chunked() || parser_->content_length().value_or(0) > 0)) {
@@ -297,7 +298,7 @@ void http_connection::on_written(const boost::system::error_code& fault, std::si
   written_ += bytes;
   if (written_ < writing_.size()) return write_rest();
   if (writing_.capacity() > most_pipelined) writing_ = {};
-  if (!answer_) return set_deadline(shared_->options.body_time);  // it was told to go on
+  if (!answer_) return begin_body_time();  // it was told to go on
   clear_deadline();
   flush();
 }
@@ -359,6 +360,20 @@ void http_connection::end_when_idle() {
 void http_connection::set_deadline(std::chrono::milliseconds in) {
   deadline_ = steady::now() + in;
   if (deadline_ < armed_for_) arm();
+}
+
+void http_connection::begin_body_time() {
+  body_time_began_ = steady::now();
+  set_deadline(shared_->options.body_time);
+  extend_body_time();
+}
+
+/// A client may be slow, as long as its body comes. What surrounds chunks gives no time: it may go on for ever.
+void http_connection::extend_body_time() {
+  if (is_writing_) return;  // that it may go on, which it has to read first
+  const std::chrono::duration<double> earned(static_cast<double>(parser_->get().body().size()) /
+                                             static_cast<double>(shared_->options.body_rate));
+  deadline_ = body_time_began_ + shared_->options.body_time + std::chrono::duration_cast<steady::duration>(earned);
 }
 
 /// The timer is armed lazily: a deadline that moves away costs nothing.

@@ -136,6 +136,8 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
   void give_back_body();
   void give_back_room(http_answer& answer);
 
+  void begin_body_time();
+  void extend_body_time();
   void set_deadline(std::chrono::milliseconds in);
   void clear_deadline() { deadline_ = steady::time_point::max(); }
   void arm();
@@ -154,6 +156,7 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
   std::optional<parser> parser_;
   http_request head_;  ///< without the body, once it was taken
   std::size_t body_reserved_ = 0;
+  steady::time_point body_time_began_;
   std::shared_ptr<http_answer> answer_;  ///< of the request in progress
   std::string writing_;
   std::size_t written_ = 0;

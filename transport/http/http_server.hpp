@@ -35,7 +35,8 @@ struct http_options {
 
   std::chrono::milliseconds idle{75'000};         ///< between two requests
   std::chrono::milliseconds header_time{10'000};  ///< from a request's first byte to its head
-  std::chrono::milliseconds body_time{60'000};    ///< from there to its end
+  std::chrono::milliseconds body_time{60'000};    ///< from there to its end, and more for a long body:
+  std::size_t body_rate = 32 << 10;               ///< each so many bytes of it that come give another second
   std::chrono::milliseconds write_time{30'000};   ///< in which some of what was written must have gone
   std::chrono::milliseconds grace{3'000};         ///< for requests in progress when the server is stopped
 

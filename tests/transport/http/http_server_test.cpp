@@ -362,6 +362,25 @@ TEST_F(http_server_test, gives_up_on_a_body_that_does_not_come) {
   EXPECT_EQ(status_of(client.hear_response()), 408);
 }
 
+TEST_F(http_server_test, waits_longer_for_a_long_body_as_long_as_it_comes) {
+  start({.body_time = 500ms, .body_rate = 1});
+  const std::string head = "POST /x HTTP/1.1\r\nhost: x\r\n";
+  raw_client plain(server_->port()), chunked(server_->port()), told(server_->port());
+  plain.say(head + "content-length: 64\r\n\r\n" + std::string(60, 'a'));
+  chunked.say(head + "transfer-encoding: chunked\r\n\r\n3c\r\n" + std::string(60, 'a'));
+  told.say(head + "expect: 100-continue\r\ncontent-length: 64\r\n\r\n");
+  told.hear_until("\r\n\r\n");
+  told.say(std::string(60, 'a'));
+  raw_client silent(server_->port()), noting(server_->port());
+  silent.say(head + "content-length: 64\r\n\r\n");
+  noting.say(head + "transfer-encoding: chunked\r\n\r\n1;note=" + std::string(60, 'a'));
+  for (raw_client* each : {&silent, &noting}) EXPECT_EQ(status_of(each->hear_all()), 408);  // so that time has passed
+  plain.say("rest");
+  chunked.say("\r\n4\r\nrest\r\n0\r\n\r\n");
+  told.say("rest");
+  for (raw_client* each : {&plain, &chunked, &told}) EXPECT_TRUE(each->hear_response().ends_with("aaarest"));
+}
+
 TEST_F(http_server_test, waits_for_an_answer_as_long_as_it_takes_and_counts_the_time_after_it) {
   start({.idle = 200ms, .header_time = 200ms, .body_time = 200ms, .write_time = 200ms});
   raw_client client(server_->port());
