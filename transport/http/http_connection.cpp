@@ -12,7 +12,6 @@ namespace troupe::detail {
 namespace {
 
 constexpr std::size_t most_pipelined = 64 << 10;
-constexpr std::size_t most_lingered = 4 << 20;
 constexpr std::size_t longest_uncounted = 64 << 10;
 constexpr std::chrono::milliseconds linger_time{2000};
 
@@ -74,7 +73,7 @@ void http_connection::on_read(const boost::system::error_code& fault, std::size_
   if (fault) return drop();
   if (lingering_) {
     lingered_ += bytes;
-    if (lingered_ > most_lingered) return drop();
+    if (lingered_ > shared_->options.body_bytes) return drop();
     return read();
   }
   buffer_.commit(asio::buffer_copy(buffer_.prepare(bytes), asio::buffer(incoming_), bytes));

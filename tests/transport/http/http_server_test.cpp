@@ -131,6 +131,16 @@ TEST_F(http_server_test, reads_long_bodies_only_of_whom_it_takes_them_from) {
   EXPECT_TRUE(brief.hear_response().ends_with("POST /x hello"));
 }
 
+/// Many clients send all of a body before they read why nobody wants it.
+TEST_F(http_server_test, reads_to_its_end_what_nobody_wants_before_it_closes) {
+  start({.body_bytes = 24 << 20, .takes_long_body = [](const http_request&) { return false; }});
+  raw_client client(server_->port());
+  EXPECT_TRUE(client.say(post("/x", std::string(24 << 20, 'x'))));
+  EXPECT_TRUE(client.hear_response().ends_with("POST /x "));
+  EXPECT_EQ(client.hear_all(), "");
+  EXPECT_TRUE(client.was_closed());
+}
+
 /// Neither what stands behind a chunk's size nor what follows the last chunk ever ends.
 TEST_F(http_server_test, bounds_what_surrounds_chunks) {
   start({.header_bytes = 2048});
