@@ -31,12 +31,18 @@ http_response wrong_method(const http_request& request, const std::string& allow
   return refused;
 }
 
+/// For what no route answers. Whoever shows no valid key stays a stranger.
+void name_key_of(api_context& context, const http_request& request, http_exchange& exchange) try {
+  name_key(admit(context, request), exchange);
+} catch (const std::exception&) {
+}
+
 /// Of a request that the server has refused.
 std::shared_ptr<http_exchange> refused_exchange(std::shared_ptr<http_exchange> exchange,
                                                 const std::shared_ptr<api_context>& context,
                                                 const http_request& request) {
   auto logged = log_exchange(std::move(exchange), context, request);
-  if (!context->keys.is_open() && is_admitted(*context, request)) logged->mark_trusted();
+  name_key_of(*context, request, *logged);
   return logged;
 }
 
@@ -92,7 +98,7 @@ void http_front::handle(http_request&& request, std::shared_ptr<http_exchange> e
     request.path_parts = std::move(found.path_parts);
     return (*found.handler)(std::move(request), std::move(logged));
   }
-  if (!context_->keys.is_open() && is_admitted(*context_, request)) logged->mark_trusted();
+  name_key_of(*context_, request, *logged);
   logged->reply(found.allowed.empty() ? nothing_at(request.path) : wrong_method(request, found.allowed));
 }
 

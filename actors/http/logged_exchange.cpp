@@ -11,7 +11,7 @@
 namespace troupe {
 namespace {
 
-constexpr std::size_t longest_logged = 4096, longest_reason = 512, longest_path = 128;
+constexpr std::size_t longest_logged = 4096, longest_reason = 512, longest_method = 16, longest_path = 128;
 
 /// For the log and the counts, as proxies have it: there is nobody to read an answer.
 constexpr int client_gone = 499;
@@ -29,11 +29,12 @@ bool is_requests_fault(int status) {
 /// As it was sent, so that it is one word. Clients may send bytes that belong into no address: these are encoded here.
 std::string path_in(const http_request& request) {
   std::string path;
-  for (const char c : std::string_view(request.target).substr(0, longest_path))
-    if (c > 0x20 && c < 0x7f)
-      path += c;
-    else
-      path += fmt::format("%{:02x}", static_cast<unsigned char>(c));
+  for (const char c : request.target) {
+    const bool is_plain = c > 0x20 && c < 0x7f;
+    const std::string written = is_plain ? std::string(1, c) : fmt::format("%{:02x}", static_cast<unsigned char>(c));
+    if (path.size() + written.size() > longest_path) break;
+    path += written;
+  }
   return path;
 }
 
@@ -48,7 +49,8 @@ class logged_exchange final : public forwarding_exchange {
   logged_exchange(std::shared_ptr<http_exchange> to, std::shared_ptr<api_context> context, const http_request& request)
       : forwarding_exchange(std::move(to)),
         context_(std::move(context)),
-        request_line_(request.client + " " + word(request.method) + " " + word(path_in(request))),
+        request_line_(request.client + " " + word(request.method.substr(0, longest_method)) + " " +
+                      word(path_in(request))),
         body_(context_->log_bodies ? request.body.substr(0, longest_logged) : ""),
         only_faults_(request.method == "GET" || request.method == "HEAD" || request.method == "OPTIONS"),
         is_probe_((request.method == "GET" || request.method == "HEAD") && request.path == "/ready"),
@@ -60,7 +62,7 @@ class logged_exchange final : public forwarding_exchange {
     if (!context_->log || is_probe_ || (only_faults_ && status < 400)) return;
     if (const std::size_t left_out = context_->lines_of_strangers.take_left_out(); left_out > 0)
       context_->log(
-          fmt::format("{} more requests without a key were refused, too many to write a line for each", left_out));
+          fmt::format("{} more requests of unknown clients were refused, too many to write a line for each", left_out));
     if (!is_trusted_ && is_requests_fault(status) && !context_->lines_of_strangers.take_one()) return;
     const auto taken = std::chrono::duration<double, std::milli>(clock_.now() - began_).count();
     std::string line = fmt::format("{} {} {} {:.1f} ms{}", id(), request_line_, status, taken, notes_);

@@ -17,9 +17,7 @@ void handle_call(const api_routes::api_handler& handler, const api_call& call) {
 
 void admit_call(api_call& call) {
   call.key = admit(*call.context, *call.request);
-  if (call.key.name.empty()) return;
-  call.exchange->mark_trusted();
-  call.exchange->note("key " + call.key.name);
+  name_key(call.key, *call.exchange);
 }
 
 }  // namespace
@@ -45,7 +43,8 @@ void api_routes::add(std::string_view method, std::string_view path, api_handler
 void api_routes::add_limited(std::string_view method, std::string_view path, api_handler handler) {
   add_guarded(method, path, [handler = std::move(handler)](api_call& call) {
     admit_call(call);
-    if (call.key.limits.any()) call.exchange = limit_exchange(call);
+    // Also a key without limits: what it uses by then is no debt once it has some.
+    if (!call.key.name.empty()) call.exchange = limit_exchange(call);
     if (call.exchange) guarded(call.exchange, [&] { handle_call(handler, call); });
   });
 }

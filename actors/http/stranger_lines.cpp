@@ -1,5 +1,6 @@
 #include "actors/http/stranger_lines.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace troupe {
@@ -7,8 +8,11 @@ namespace troupe {
 bool stranger_lines::take_one() {
   const std::lock_guard lock(mutex_);
   look_at_clock();
-  const bool has_room = written_ < most_a_second;
-  ++(has_room ? written_ : left_out_);
+  const bool has_room = room_ > 0;
+  if (has_room)
+    --room_;
+  else
+    ++left_out_;
   return has_room;
 }
 
@@ -19,10 +23,10 @@ std::size_t stranger_lines::take_left_out() {
 }
 
 void stranger_lines::look_at_clock() {
-  const instant now = clock_.now();
-  if (now - began_ < std::chrono::seconds(1)) return;
-  began_ = now;
-  written_ = 0;
+  const auto passed = std::chrono::floor<std::chrono::seconds>(clock_.now() - began_);
+  if (passed.count() < 1) return;
+  began_ = began_ + passed;
+  room_ = std::min(most_at_once, room_ + static_cast<std::size_t>(passed.count()));
   left_out_before_ += std::exchange(left_out_, 0);
 }
 

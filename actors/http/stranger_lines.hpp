@@ -6,13 +6,13 @@
 
 namespace troupe {
 
-/// How many lines of the log requests without a key may cause: so few that nobody can push the lines of others out of
-/// it, which has a limited size. Thread-safe.
+/// How many lines of the log requests without a key may cause: some at once, then one a second. These are so few that
+/// nobody can push the lines of others within hours out of it, which has a limited size. Thread-safe.
 class stranger_lines {
  public:
   explicit stranger_lines(const clock& time) : clock_(time), began_(time.now()) {}
 
-  static constexpr std::size_t most_a_second = 50;
+  static constexpr std::size_t most_at_once = 50;
 
   /// False where the line is to be left out.
   bool take_one();
@@ -25,7 +25,8 @@ class stranger_lines {
   const clock& clock_;
   std::mutex mutex_;
   instant began_;
-  std::size_t written_ = 0, left_out_ = 0;  ///< since `began_`
+  std::size_t room_ = most_at_once;  ///< for lines: each second brings that of one
+  std::size_t left_out_ = 0;         ///< since `began_`
   std::size_t left_out_before_ = 0;
 };
 

@@ -125,6 +125,14 @@ std::string reason_of(const nlohmann::json::exception& error, bool is_one_line) 
   return said.substr(0, 300);
 }
 
+/// For the words that Python's json writes for floats that are no numbers. `read`: bytes up to where the library
+/// stopped, which is behind the first one that it does not know.
+std::string_view advice_on(std::string_view text, std::size_t read) {
+  const std::string_view word = read > 0 && read <= text.size() ? text.substr(read - 1) : "";
+  const bool is_float = word.starts_with("Infinity") || word.starts_with("NaN");
+  return is_float ? ": Infinity and NaN are no JSON: replace or remove them" : "";
+}
+
 }  // namespace
 
 template <class Json>
@@ -132,6 +140,9 @@ Json parse_json_as(std::string_view text, const std::string& where, json_limits 
   json_builder<Json> builder(where, limits);
   try {
     (void)Json::sax_parse(text.begin(), text.end(), &builder);
+  } catch (const nlohmann::json::parse_error& error) {
+    const std::string reason = reason_of(error, text.find('\n') == text.npos);
+    refuse("{}: is no valid JSON: {}{}", where, reason, advice_on(text, error.byte));
   } catch (const nlohmann::json::exception& error) {
     refuse("{}: is no valid JSON: {}", where, reason_of(error, text.find('\n') == text.npos));
   }

@@ -13,16 +13,19 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t most_bytes = 1 << 20;
+constexpr double least_top_p = 1e-6;
 
 template <class Number>
 void check(std::string_view name, std::optional<Number> value, Number least, Number most, const std::string& where) {
   if (value && !(*value >= least && *value <= most))
-    refuse("{}: {} is {}: it lies between {} and {}", where, name, *value, least, most);
+    refuse("{}: {} is {}, but lies between {} and {}: correct or remove it", where, name, *value, least, most);
 }
 
+/// Some files say 0 for a top_p that leaves the likeliest token alone.
 sampling_advice checked(sampling_advice advice, const std::string& where) {
+  if (advice.top_p == 0) advice.top_p = least_top_p;
   check("temperature", advice.temperature, 0.0, 100.0, where);
-  check("top_p", advice.top_p, 1e-6, 1.0, where);
+  check("top_p", advice.top_p, least_top_p, 1.0, where);
   check("min_p", advice.min_p, 0.0, 1.0, where);
   check("repetition_penalty", advice.repetition_penalty, 1e-3, 100.0, where);
   return advice;

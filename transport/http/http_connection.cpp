@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <exception>
 
 #include <fmt/format.h>
@@ -11,7 +12,6 @@ namespace troupe::detail {
 namespace {
 
 constexpr std::size_t most_pipelined = 64 << 10;
-constexpr std::size_t most_lingered = 4 << 20;
 constexpr std::size_t longest_uncounted = 64 << 10;
 constexpr std::chrono::milliseconds linger_time{2000};
 
@@ -73,7 +73,7 @@ void http_connection::on_read(const boost::system::error_code& fault, std::size_
   if (fault) return drop();
   if (lingering_) {
     lingered_ += bytes;
-    if (lingered_ > most_lingered) return drop();
+    if (lingered_ > shared_->options.body_bytes) return drop();
     return read();
   }
   buffer_.commit(asio::buffer_copy(buffer_.prepare(bytes), asio::buffer(incoming_), bytes));
@@ -96,6 +96,7 @@ void http_connection::parse() {
     }
     if (parser_->is_header_done() && !head_taken_ && !take_head()) return;
     if (parser_->is_header_done() && !reserve_body()) return;
+    if (parser_->is_header_done()) extend_body_time();
     if (parser_->is_done()) return dispatch(true);
     if (fault != beast::http::error::need_more) continue;
     // The parser bounds a head, but neither the line before a chunk nor the fields after the last one.
@@ -141,7 +142,7 @@ bool http_connection::reserve_body() {
 bool http_connection::take_head() {
   head_taken_ = true;
   parser_->eager(true);
-  set_deadline(shared_->options.body_time);
+  begin_body_time();
   const request_head& head = parser_->get();
   head_ = request_of(head);
   if (const auto fault = fault_in(head, parser_->chunked() || parser_->content_length().value_or(0) > 0)) {
@@ -218,8 +219,9 @@ http_request http_connection::what_has_come() const {
 void http_connection::refuse_with(int status, std::string_view why) {
   if (!take_request()) return;
   http_request request = what_has_come();
+  if (request.id.empty()) request.id = new_request_id();
   request.client = client_;
-  begin_answer(new_request_id(), request);
+  begin_answer(request.id, request);
   parser_.reset();
   give_back_body();
   answer_->keep_alive = false;
@@ -229,10 +231,12 @@ void http_connection::refuse_with(int status, std::string_view why) {
 
 // --- writing ---
 
+/// All that an answer holds counts: the pieces of a stream may be short, but many.
 bool http_connection::make_room(http_answer& answer, std::size_t bytes) {
-  if (answer.head_only || bytes <= longest_uncounted) return true;
-  if (!shared_->answers.take(client_, bytes, shared_->options.answers_bytes)) return false;
-  answer.reserved += bytes;
+  const std::size_t held = answer.in_flight + answer.out.size() + bytes;
+  if (answer.head_only || held <= std::max(longest_uncounted, answer.reserved)) return true;
+  if (!shared_->answers.take(client_, held - answer.reserved, shared_->options.answers_bytes)) return false;
+  answer.reserved = held;
   return true;
 }
 
@@ -241,8 +245,11 @@ http_response http_connection::with_room(http_answer& answer, http_response resp
   return refusal_response(shared_->options, 503, "too many long answers wait to be read: try again");
 }
 
+/// All but what it still holds.
 void http_connection::give_back_room(http_answer& answer) {
-  shared_->answers.give_back(client_, std::exchange(answer.reserved, 0));
+  const std::size_t held = answer.in_flight + answer.out.size();
+  const std::size_t counted = held > longest_uncounted ? std::min(held, answer.reserved) : 0;
+  shared_->answers.give_back(client_, std::exchange(answer.reserved, counted) - counted);
 }
 
 /// Flushes later, even on the strand, because the caller holds the answer's lock.
@@ -262,11 +269,9 @@ void http_connection::flush() {
     answer_->flushing = false;
     writing_.clear();
     std::swap(writing_, answer_->out);
-    answer_->in_flight = !writing_.empty();
-    if (writing_.empty()) {
-      give_back_room(*answer_);
-      sent = std::exchange(answer_->on_sent, nullptr);
-    }
+    answer_->in_flight = writing_.size();
+    give_back_room(*answer_);
+    if (writing_.empty()) sent = std::exchange(answer_->on_sent, nullptr);
     at = answer_->at;
   }
   if (too_slow) return drop();
@@ -292,7 +297,7 @@ void http_connection::on_written(const boost::system::error_code& fault, std::si
   written_ += bytes;
   if (written_ < writing_.size()) return write_rest();
   if (writing_.capacity() > most_pipelined) writing_ = {};
-  if (!answer_) return set_deadline(shared_->options.body_time);  // it was told to go on
+  if (!answer_) return begin_body_time();  // it was told to go on
   clear_deadline();
   flush();
 }
@@ -337,6 +342,7 @@ void http_connection::drop() {
     answer->reader = http_answer::client::gone;
     answer->connection = nullptr;
     answer->out = {};
+    answer->in_flight = 0;
     give_back_room(*answer);
     tell = std::exchange(answer->on_gone, nullptr);
     unsent = std::exchange(answer->on_sent, nullptr);
@@ -353,6 +359,20 @@ void http_connection::end_when_idle() {
 void http_connection::set_deadline(std::chrono::milliseconds in) {
   deadline_ = steady::now() + in;
   if (deadline_ < armed_for_) arm();
+}
+
+void http_connection::begin_body_time() {
+  body_time_began_ = steady::now();
+  set_deadline(shared_->options.body_time);
+  extend_body_time();
+}
+
+/// A client may be slow, as long as its body comes. What surrounds chunks gives no time: it may go on for ever.
+void http_connection::extend_body_time() {
+  if (is_writing_) return;  // that it may go on, which it has to read first
+  const std::chrono::duration<double> earned(static_cast<double>(parser_->get().body().size()) /
+                                             static_cast<double>(shared_->options.body_rate));
+  deadline_ = body_time_began_ + shared_->options.body_time + std::chrono::duration_cast<steady::duration>(earned);
 }
 
 /// The timer is armed lazily: a deadline that moves away costs nothing.

@@ -60,7 +60,7 @@ struct http_answer {
   stage at = stage::awaited;
   client reader = client::listening;
   bool flushing = false;                   ///< the connection was told to take `out`
-  bool in_flight = false;                  ///< it writes what it took before
+  std::size_t in_flight = 0;               ///< bytes that it took before and writes
   int status = 0;                          ///< of the reply, once there is one
   std::string out;                         ///< what the connection has not taken yet, framed
   std::size_t reserved = 0;                ///< of what all answers may hold, until this one's bytes are sent
@@ -69,7 +69,7 @@ struct http_answer {
 
   bool takes_more() const { return at == stage::streaming && reader == client::listening; }
   /// What no write has begun on yet says nothing of the client.
-  bool lags() const { return in_flight && out.size() > backlog; }
+  bool lags() const { return in_flight > 0 && out.size() > backlog; }
 
   // fixed from the beginning
   std::string id;
@@ -94,7 +94,7 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
 
   void start();
   void flush_soon();  ///< from any thread, under the answer's lock: there is something in it
-  /// From any thread, under the answer's lock: false where long answers that nobody reads hold too much already.
+  /// From any thread, under the answer's lock: false where answers that nobody reads hold too much already.
   bool make_room(http_answer& answer, std::size_t bytes);
   /// The same for a whole response, which becomes a refusal then.
   http_response with_room(http_answer& answer, http_response response);
@@ -136,6 +136,8 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
   void give_back_body();
   void give_back_room(http_answer& answer);
 
+  void begin_body_time();
+  void extend_body_time();
   void set_deadline(std::chrono::milliseconds in);
   void clear_deadline() { deadline_ = steady::time_point::max(); }
   void arm();
@@ -154,6 +156,7 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
   std::optional<parser> parser_;
   http_request head_;  ///< without the body, once it was taken
   std::size_t body_reserved_ = 0;
+  steady::time_point body_time_began_;
   std::shared_ptr<http_answer> answer_;  ///< of the request in progress
   std::string writing_;
   std::size_t written_ = 0;

@@ -30,6 +30,12 @@ http_headers headers_of(const request_head& head) {
   return headers;
 }
 
+/// If that is a name: it comes back in the answer, and stands in logs.
+void take_id(http_request& request) {
+  const std::string_view id = request.header("x-request-id");
+  if (is_name(id)) request.id = id;
+}
+
 }  // namespace
 
 refusal refusal_of(const boost::system::error_code& fault, std::size_t body_bytes) {
@@ -71,20 +77,19 @@ http_request request_of(const request_head& head) {
   if (request.path.size() > 1 && request.path.ends_with('/')) request.path.pop_back();
   if (question != target.npos) request.query = target.substr(question + 1);
   request.headers = headers_of(head);
-  const std::string_view id = request.header("x-request-id");
-  if (is_name(id)) request.id = id;
+  take_id(request);
   return request;
 }
 
 http_request unfinished_request(const request_head& parsed, std::string_view unparsed) {
-  http_request request;
-  request.headers = headers_of(parsed);
+  http_request request = request_of(parsed);
   // What has no end yet may be the beginning of something else.
   for (std::size_t end = 0; (end = unparsed.find("\r\n")) != unparsed.npos; unparsed.remove_prefix(end + 2)) {
     const std::string_view line = unparsed.substr(0, end);
     const std::size_t colon = line.find(": ");
     if (colon != line.npos) request.headers.emplace_back(lower_case(line.substr(0, colon)), line.substr(colon + 2));
   }
+  take_id(request);
   return request;
 }
 

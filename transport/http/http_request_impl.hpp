@@ -26,8 +26,8 @@ std::optional<refusal> fault_in(const request_head& head, bool has_body);
 bool waits_to_go_on(const request_head& head);
 /// Without a body. Its id is the one that the client gave, if that is a name (base/ascii.hpp); otherwise empty.
 http_request request_of(const request_head& head);
-/// What can be known of a request that is refused before its head was read to the end: the headers that were parsed,
-/// and those among what came after them.
+/// What can be known of a request that is refused before its head was read to the end: its first line, if that has
+/// come, the headers that were parsed, and those among what came after them.
 http_request unfinished_request(const request_head& parsed, std::string_view unparsed);
 
 }  // namespace troupe::detail

@@ -31,21 +31,22 @@ struct http_options {
   std::size_t stream_backlog = 4 << 20;
   // One address gets half of each at most.
   std::size_t bodies_bytes = 512 << 20;   ///< of all requests that are being received
-  std::size_t answers_bytes = 512 << 20;  ///< of all long answers and pieces of streams that nobody has read yet
+  std::size_t answers_bytes = 512 << 20;  ///< of all long answers and streams that nobody has read yet
 
   std::chrono::milliseconds idle{75'000};         ///< between two requests
   std::chrono::milliseconds header_time{10'000};  ///< from a request's first byte to its head
-  std::chrono::milliseconds body_time{60'000};    ///< from there to its end
+  std::chrono::milliseconds body_time{60'000};    ///< from there to its end, and more for a long body:
+  std::size_t body_rate = 32 << 10;               ///< each so many bytes of it that come give another second
   std::chrono::milliseconds write_time{30'000};   ///< in which some of what was written must have gone
   std::chrono::milliseconds grace{3'000};         ///< for requests in progress when the server is stopped
 
   /// The body of a response that the server itself makes: 400, 408, 413, 415, 431, 500, 501, 503, 505.
   std::function<std::string(int status, std::string_view why)> error_body = {};
   /// Of every response, also of those that the server itself makes. Of a request that is refused there may be no more
-  /// than some headers.
+  /// than its first line and some headers, or less.
   std::function<http_headers(const http_request& request)> more_headers = {};
   /// Around the exchange of a request that the server itself refuses before the handler gets it: for whoever writes
-  /// down what becomes of all requests. Of this one, too, there may be no more than some headers.
+  /// down what becomes of all requests. Of this one, too, there may be no more.
   std::function<std::shared_ptr<http_exchange>(std::shared_ptr<http_exchange> exchange, const http_request& request)>
       around_refusal = {};
   /// Whether a body of more than 64 KB is read from whoever asks like this. If not, the handler gets the request at

@@ -86,6 +86,12 @@ api_key admit(api_context& context, const http_request& request) {
   return *std::move(found);
 }
 
+void name_key(const api_key& key, http_exchange& exchange) {
+  if (key.name.empty()) return;
+  exchange.mark_trusted();
+  exchange.note("key " + key.name);
+}
+
 bool is_admitted(api_context& context, const http_request& request) try {
   (void)admit(context, request);
   return true;

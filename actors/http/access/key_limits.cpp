@@ -19,14 +19,11 @@ namespace detail {
 
 void refilled_bucket::refill(std::int64_t per_minute, instant now) {
   const auto rate = static_cast<double>(per_minute);
-  if (rate != per_minute_) {
-    left_ += rate - per_minute_;  // what was used stays counted
-    per_minute_ = rate;
-  } else {
-    left_ += rate * static_cast<double>((now - at_).count()) / minute;
-  }
-  left_ = std::min(left_, rate);
+  left_ = std::min(left_ + per_minute_ * static_cast<double>((now - at_).count()) / minute, per_minute_);
   at_ = now;
+  if (rate == per_minute_) return;
+  left_ = per_minute_ > 0 && rate > 0 ? left_ + rate - per_minute_ : rate;  // what was used stays counted
+  per_minute_ = rate;
 }
 
 duration refilled_bucket::until(double wanted) const {

@@ -20,7 +20,6 @@ namespace troupe {
 struct rate_limits {
   std::int64_t requests_per_minute = 0, tokens_per_minute = 0, concurrent = 0;
 
-  bool any() const { return requests_per_minute > 0 || tokens_per_minute > 0 || concurrent > 0; }
   friend bool operator==(const rate_limits&, const rate_limits&) = default;
 };
 /// By their names in the file of keys and in lists of them.
@@ -34,7 +33,7 @@ namespace detail {
 /// Holds at most `per_minute`; below zero it is in debt.
 class refilled_bucket {
  public:
-  /// Adds what came back since the last call. A changed limit applies from now on.
+  /// Adds what came back since the last call. A changed limit applies from now on, a new one full.
   void refill(std::int64_t per_minute, instant now);
   void take(std::int64_t amount) {
     if (per_minute_ > 0) left_ -= static_cast<double>(amount);

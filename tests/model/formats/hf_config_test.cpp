@@ -221,8 +221,11 @@ TEST(sampling_advice, is_what_the_makers_say_on_drawing_tokens) {
   EXPECT_EQ(advice.top_p, 0.9);
   EXPECT_EQ(advice.top_k, 0);
   EXPECT_EQ(advice.repetition_penalty, std::nullopt);
+  folder.write("generation_config.json", R"({"top_p":0})");
+  EXPECT_EQ(read_sampling_advice(folder.path()).top_p, 1e-6) << "the likeliest token alone";
   folder.write("generation_config.json", R"({"top_p":1.5})");
-  EXPECT_THAT(refusal([&] { read_sampling_advice(folder.path()); }), AllOf(HasSubstr("top_p"), HasSubstr("1.5")));
+  EXPECT_THAT(refusal([&] { read_sampling_advice(folder.path()); }),
+              AllOf(HasSubstr("top_p is 1.5"), HasSubstr("correct or remove it")));
   folder.write("generation_config.json", R"({"top_k":40.5})");
   EXPECT_THAT(refusal([&] { read_sampling_advice(folder.path()); }), HasSubstr("top_k"));
   folder.write("generation_config.json", R"({"repetition_penalty":101})");

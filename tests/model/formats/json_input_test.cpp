@@ -45,6 +45,23 @@ TEST(json_input, may_have_what_a_key_says_last) {
   EXPECT_EQ(parse_json_as<ordered_json>(text, "it", {.repeated_keys = true}).dump(), R"({"a":{"d":null},"b":4})");
 }
 
+/// Python's json.dump() writes such words, and the fields that have them may be none that anybody reads.
+TEST(json_input, names_the_words_that_are_no_numbers) {
+  const auto reason = [](const std::string& text) {
+    try {
+      parse_json(text, "it");
+    } catch (const input_error& error) {
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  const auto advises = testing::EndsWith(": Infinity and NaN are no JSON: replace or remove them");
+  for (const char* text : {"NaN", "{\"limit\": [0.0,\n Infinity]}", R"({"limit":-Infinity})", "\xef\xbb\xbf[NaN]"})
+    EXPECT_THAT(reason(text), testing::AllOf(testing::StartsWith("it: is no valid JSON: "), advises)) << text;
+  for (const char* other : {"[1,]", "", "Inf", R"(["NaN" Nothing])", R"(["Infinity)"})
+    EXPECT_THAT(reason(other), testing::Not(advises)) << other;
+}
+
 TEST(json_input, knows_integers_however_they_are_written) {
   const auto integer = [](const char* text) { return to_integer(parse_json(text, "it")); };
   EXPECT_EQ(integer("5"), 5);

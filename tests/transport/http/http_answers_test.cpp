@@ -262,6 +262,26 @@ TEST_F(http_answers_test, bounds_what_all_streams_hold_that_nobody_reads) {
   EXPECT_GT(rest.get().size(), 32u << 20);
 }
 
+/// Whatever one stream may hold.
+TEST_F(http_answers_test, counts_all_that_a_stream_holds_however_short_its_pieces_are) {
+  start({.stream_backlog = std::size_t{1} << 30, .answers_bytes = 4 << 20});
+  const std::string piece(16 << 10, 'x');
+  raw_client slow(server_->port(), 4096), other(server_->port());
+  slow.say(get("/later"));
+  const auto first = next_kept();
+  first->on_gone([this] { note_gone(); });
+  first->begin_stream({.content_type = "text/plain"});
+  int sent = 0;
+  while (sent < 10'000 && first->send(piece)) ++sent;
+  EXPECT_GE(sent, 4) << "so much always finds room";
+  EXPECT_LT(sent, 10'000);
+  EXPECT_TRUE(is_gone_soon());
+  other.say(get("/later"));
+  const auto second = next_kept();
+  second->begin_stream({.content_type = "text/plain"});
+  EXPECT_TRUE(second->send(std::string(1 << 20, 'x'))) << "there is room again";
+}
+
 TEST_F(http_answers_test, takes_a_piece_of_any_length_and_says_when_it_has_gone) {
   start({.stream_backlog = 64 << 10});
   raw_client client(server_->port());

@@ -131,6 +131,16 @@ TEST_F(http_server_test, reads_long_bodies_only_of_whom_it_takes_them_from) {
   EXPECT_TRUE(brief.hear_response().ends_with("POST /x hello"));
 }
 
+/// Many clients send all of a body before they read why nobody wants it.
+TEST_F(http_server_test, reads_to_its_end_what_nobody_wants_before_it_closes) {
+  start({.body_bytes = 24 << 20, .takes_long_body = [](const http_request&) { return false; }});
+  raw_client client(server_->port());
+  EXPECT_TRUE(client.say(post("/x", std::string(24 << 20, 'x'))));
+  EXPECT_TRUE(client.hear_response().ends_with("POST /x "));
+  EXPECT_EQ(client.hear_all(), "");
+  EXPECT_TRUE(client.was_closed());
+}
+
 /// Neither what stands behind a chunk's size nor what follows the last chunk ever ends.
 TEST_F(http_server_test, bounds_what_surrounds_chunks) {
   start({.header_bytes = 2048});
@@ -308,6 +318,26 @@ TEST_F(http_server_test, gives_what_it_answers_by_itself_the_headers_of_every_re
   EXPECT_NE(answer_to("GET / HTTP/1.1\r\norigin: me").find("for: \r\n"), std::string::npos) << "it may go on: me.evil";
 }
 
+TEST_F(http_server_test, gives_what_it_answers_by_itself_the_clients_own_id) {
+  start({.header_bytes = 2048, .body_bytes = 1000, .header_time = 500ms, .body_time = 100ms});
+  const auto has_id = [&](const std::string& request, int status) {
+    raw_client client(server_->port());
+    client.say(request);
+    const std::string answer = client.hear_response();
+    EXPECT_EQ(status_of(answer), status) << answer;
+    return answer.find("x-request-id: my-id-1\r\n") != answer.npos;
+  };
+  const std::string head = "POST / HTTP/1.1\r\nhost: x\r\nx-request-id: my-id-1\r\n";
+  EXPECT_TRUE(has_id(head + "content-encoding: gzip\r\ncontent-length: 2\r\n\r\nok", 415));
+  EXPECT_TRUE(has_id(head + "content-length: 1001\r\n\r\n", 413));
+  EXPECT_TRUE(has_id(head + "transfer-encoding: identity\r\n\r\n", 501));
+  EXPECT_TRUE(has_id(head + "content-length: 10\r\n\r\nfew", 408));
+  EXPECT_TRUE(has_id(head + "x: not at its end", 408));
+  EXPECT_TRUE(has_id(head + "x: " + std::string(5000, 'a'), 431));
+  EXPECT_FALSE(has_id("POST / HTTP/1.1\r\nx-request-id: \"no name\"\r\n\r\n", 400));
+  EXPECT_FALSE(has_id("POST / HTTP/1.1\r\nx-request-id: my-id-1", 408)) << "it may go on";
+}
+
 TEST_F(http_server_test, says_how_long_a_body_may_be) {
   start({.body_bytes = 1000});
   raw_client client(server_->port());
@@ -340,6 +370,25 @@ TEST_F(http_server_test, gives_up_on_a_body_that_does_not_come) {
   raw_client client(server_->port());
   client.say("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\nabc");
   EXPECT_EQ(status_of(client.hear_response()), 408);
+}
+
+TEST_F(http_server_test, waits_longer_for_a_long_body_as_long_as_it_comes) {
+  start({.body_time = 500ms, .body_rate = 1});
+  const std::string head = "POST /x HTTP/1.1\r\nhost: x\r\n";
+  raw_client plain(server_->port()), chunked(server_->port()), told(server_->port());
+  plain.say(head + "content-length: 64\r\n\r\n" + std::string(60, 'a'));
+  chunked.say(head + "transfer-encoding: chunked\r\n\r\n3c\r\n" + std::string(60, 'a'));
+  told.say(head + "expect: 100-continue\r\ncontent-length: 64\r\n\r\n");
+  told.hear_until("\r\n\r\n");
+  told.say(std::string(60, 'a'));
+  raw_client silent(server_->port()), noting(server_->port());
+  silent.say(head + "content-length: 64\r\n\r\n");
+  noting.say(head + "transfer-encoding: chunked\r\n\r\n1;note=" + std::string(60, 'a'));
+  for (raw_client* each : {&silent, &noting}) EXPECT_EQ(status_of(each->hear_all()), 408);  // so that time has passed
+  plain.say("rest");
+  chunked.say("\r\n4\r\nrest\r\n0\r\n\r\n");
+  told.say("rest");
+  for (raw_client* each : {&plain, &chunked, &told}) EXPECT_TRUE(each->hear_response().ends_with("aaarest"));
 }
 
 TEST_F(http_server_test, waits_for_an_answer_as_long_as_it_takes_and_counts_the_time_after_it) {

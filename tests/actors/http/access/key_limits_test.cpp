@@ -4,6 +4,7 @@
 
 #include "tests/actors/http/fixture.hpp"
 #include "tests/base/manual_clock.hpp"
+#include "tests/base/soon.hpp"
 
 namespace troupe::test {
 namespace {
@@ -68,6 +69,28 @@ TEST(key_limits, take_a_changed_limit_at_once) {
   EXPECT_EQ(limits.standing_of("ann", hundred).tokens.left, 100) << "what was used without a limit is no debt";
   limits.use_tokens("ann", 40);
   EXPECT_EQ(limits.standing_of("ann", fifty).tokens.left, 10);
+}
+
+TEST(key_limits, give_back_what_came_back_before_a_limit_was_changed) {
+  manual_clock time;
+  key_limits limits(time);
+  const rate_limits three{.requests_per_minute = 3}, four{.requests_per_minute = 4};
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(limits.begin("ann", three));
+  time.advance(seconds(20));
+  EXPECT_EQ(limits.standing_of("ann", four).requests.left, 2) << "the one of 20 seconds, and one more than before";
+  time.advance(seconds(3600));
+  EXPECT_EQ(limits.standing_of("ann", three).requests.left, 3);
+}
+
+TEST(key_limits, begin_full_where_there_were_none) {
+  manual_clock time;
+  key_limits limits(time);
+  const rate_limits hundred{.tokens_per_minute = 100}, none{.requests_per_minute = 1};
+  EXPECT_EQ(limits.standing_of("ann", hundred).tokens.left, 100);
+  limits.use_tokens("ann", 1000);
+  EXPECT_EQ(limits.standing_of("ann", hundred).tokens.left, 0);
+  limits.standing_of("ann", none);
+  EXPECT_EQ(limits.standing_of("ann", hundred).tokens.left, 100) << "the debt went with the limit";
 }
 
 TEST(key_limits, tickets_may_outlive_the_limits) {
@@ -135,6 +158,26 @@ TEST_F(limited_api, takes_no_tokens_of_what_was_refused) {
   begun.listener->on_refused({begun.id, "every replica's queue is full", refusal_cause::full, std::chrono::seconds(1)});
   answered refused = asked.get();
   EXPECT_EQ(refused.headers["x-ratelimit-remaining-tokens"], "1000");
+}
+
+TEST_F(limited_api, takes_no_debt_from_when_a_limit_was_removed) {
+  const std::string key = key_with({.tokens_per_minute = 10});
+  const auto standing = [&] { return ask("POST", "/v1/completions", "x", {{"authorization", "Bearer " + key}}).get(); };
+  const auto limit_to = [&](std::int64_t tokens) {
+    limit_api_key(api_keys_file(folder_.path() / "state"), "ann",
+                  [&](api_key& changed) { changed.limits.tokens_per_minute = tokens; });
+    return is_soon([&] { return standing().headers.contains("x-ratelimit-limit-tokens") == (tokens > 0); });
+  };
+  const auto use_some = [&] {
+    auto answering = complete(key);
+    give(gateway_.take<begin_request>(), "cde", "stop");
+    EXPECT_EQ(answering.get().status, 200);
+  };
+  use_some();
+  ASSERT_TRUE(limit_to(0));
+  for (int i = 0; i < 4; ++i) use_some();
+  ASSERT_TRUE(limit_to(10));
+  EXPECT_EQ(standing().headers["x-ratelimit-remaining-tokens"], "10");
 }
 
 TEST_F(limited_api, lets_the_next_one_in_when_a_request_has_ended) {
