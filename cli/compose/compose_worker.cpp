@@ -79,6 +79,15 @@ void member_node::deliver_from_head(wire& links, const Handle& to) {
 }
 
 member_node::member_node(caf::actor_system& system, wire& links, const node_site& site, end_handler on_end) {
+  try {
+    start(system, links, site, std::move(on_end));
+  } catch (...) {
+    stop_members();  // worker and fetcher hold each other, so that their threads would never end
+    throw;
+  }
+}
+
+void member_node::start(caf::actor_system& system, wire& links, const node_site& site, end_handler on_end) {
   if (site.node.is_worker()) add_worker(system, links, site);
   if (site.node.is_trainer()) add_trainer(system, links, site);
   node_agent_parts parts{.links = &links,
@@ -143,6 +152,10 @@ void member_node::add_trainer(caf::actor_system& system, wire& links, const node
   deliver_from_head<want_training_piece>(links, trainer);
   deliver_from_head<training_piece>(links, trainer);
   deliver_from_head<keep_jobs>(links, trainer);
+}
+
+void member_node::stop_members() const {
+  for (const member_actor& member : members_) tell(member, stop_now{});
 }
 
 void member_node::stop() {
