@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/number_in.hpp"
 #include "base/paths.hpp"
@@ -27,9 +28,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// As often as a trainer of a cluster does, unless its file says otherwise.
+constexpr auto checkpoint_after = std::chrono::minutes(1);
+
 void check(const training_flags& o) {
   if (o.folder().empty()) refuse("no folder to write to: name one with {}", o.full ? "--out" : "--adapter");
-  if (o.checkpoint_every < 1) refuse("--checkpoint-every is {}: use 1 or more", o.checkpoint_every);
+  if (o.checkpoint_every < 0) refuse("--checkpoint-every is {}: use 1 or more", o.checkpoint_every);
   if (o.validate_every < 0) refuse("--validate-every is {}: use 1 or more", o.validate_every);
   if (o.full && o.model.device != "cpu")
     refuse("--full: adapters alone are trained on GPUs: leave out --device {}", o.model.device);
@@ -128,7 +132,9 @@ class local_run {
                  .checkpoint = fs::path(options.folder()) / checkpoint_name},
                 {.before_step = [] { check_interrupt(); },
                  .on_step = [this](const step_report& now) { tell(now); },
-                 .on_validation = [this](const validation_report& now) { tell(now); }}) {}
+                 .on_validation = [this](const validation_report& now) { tell(now); },
+                 .wants_checkpoint = [this] { return time_.now() - checkpoint_at_ >= checkpoint_after; },
+                 .on_checkpoint = [this] { checkpoint_at_ = time_.now(); }}) {}
 
   void all_steps() {
     try {
@@ -196,6 +202,8 @@ class local_run {
   training_log log_;
   training_display display_;
   training_course course_;
+  monotonic_clock time_;
+  instant checkpoint_at_ = time_.now();
   std::optional<step_report> last_;
   std::optional<validation_report> validation_, first_validation_;
 };

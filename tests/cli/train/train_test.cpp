@@ -114,6 +114,18 @@ TEST_F(train, leaves_a_checkpoint_when_its_terminal_is_closed) {
   EXPECT_NE(read_file(path("said")).find("the same command with --resume goes on"), std::string::npos);
 }
 
+TEST_F(train, writes_checkpoints_by_time_alone_unless_a_number_of_steps_is_named) {
+  const auto model = readable_model().string();
+  const words more{"--steps", "1000000", "--log", path("log").string()};
+  process child = start(arguments(model, "out", more), STDOUT_FILENO, STDERR_FILENO);
+  EXPECT_TRUE(is_soon([&] { return read_file(path("log")).find("{\"step\":110,") != std::string::npos; },
+                      std::chrono::seconds(50)));
+  EXPECT_FALSE(fs::exists(path("out") / "checkpoint.safetensors"));
+  child.signal(SIGINT);
+  EXPECT_EQ(child.wait(), 128 + SIGINT);
+  EXPECT_TRUE(fs::exists(path("out") / "checkpoint.safetensors"));
+}
+
 TEST_F(train, goes_on_without_its_terminal_where_that_is_wanted) {
   const auto model = readable_model().string();
   const words more{"--steps", "1000000", "--checkpoint-every", "1"};
