@@ -133,8 +133,11 @@ void training_desk_state::answer_create(const std::string& job, const command_an
 }
 
 void training_desk_state::check_size(const training_spec& spec) const {
-  const std::uint64_t bytes =
-      check_lora(spec.lora, parts_.intake.prompts->config(), precision_beside(parts_.quantization));
+  const model_config& config = parts_.intake.prompts->config();
+  training_options run = spec.run;
+  run.row_length = std::min(run.row_length, config.context);
+  (void)checked(std::move(run), config);
+  const std::uint64_t bytes = check_lora(spec.lora, config, precision_beside(parts_.quantization));
   if (bytes > parts_.adapter_memory)
     refuse("the adapter would have {} bytes, more than adapters.memory ({}): take a lower rank or fewer targets", bytes,
            parts_.adapter_memory);

@@ -92,6 +92,13 @@ TEST_F(training_desk, refuses_an_adapter_that_no_worker_could_load) {
   EXPECT_FALSE(journal_.find("job-1"));
 }
 
+TEST_F(training_desk, refuses_a_batch_that_no_trainer_could_take) {
+  const auto answer = submit(good_data, "job-1", {{"batch", 65536}});
+  EXPECT_EQ(answer.fault, command_fault::bad_input);
+  EXPECT_EQ(answer.error, "65536 rows of 256 tokens in one pass: use fewer, and accumulate");
+  EXPECT_FALSE(journal_.find("job-1"));
+}
+
 TEST_F(training_desk, takes_every_seed_of_64_bits) {
   const auto seed_of = [](const std::string& text) {
     const training_spec spec = read_training_spec(R"({"adapter":"a","data":"d","seed":)" + text + "}", "");
