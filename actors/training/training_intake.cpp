@@ -152,6 +152,7 @@ training_intake::summary training_intake::accept(const std::string& job, const t
   read(job, spec.data_file(), spec.data_name, spec, found);
   summary measured;
   if (spec.has_validation()) read(job, spec.validation_file(), spec.validation_name, spec, measured);
+  found.validation_losses = measured.losses;
   found.reading = reading_of(found.reading, measured.reading);
   return found;
 }

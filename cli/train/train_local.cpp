@@ -208,16 +208,17 @@ class local_run {
   std::optional<validation_report> validation_, first_validation_;
 };
 
-void note_losses(const data_losses& losses, const data_format& format) {
+/// `whose`: " of the validation data", or nothing.
+void note_losses(const data_losses& losses, const data_format& format, const char* whose) {
   if (losses.shortened > 0)
-    training_display::note(fmt::format("{} examples are cut to {} tokens, or begin beyond them and are left out{}",
-                                       losses.shortened, format.row_length,
+    training_display::note(fmt::format("{} examples{} are cut to {} tokens, or begin beyond them and are left out{}",
+                                       losses.shortened, whose, format.row_length,
                                        format.row_length < format.context ? ": a longer --length keeps more" : ""));
   if (losses.unwritten > 0)
-    training_display::note(fmt::format(
-        "{} examples have messages that the model's chat template does not write, such as a system message: those are "
-        "not learned from",
-        losses.unwritten));
+    training_display::note(
+        fmt::format("{} examples{} have messages that the model's chat template does not write, such as a system "
+                    "message: those are not learned from",
+                    losses.unwritten, whose));
 }
 
 void print_outcome(const nlohmann::ordered_json& outcome, bool json) {
@@ -254,9 +255,12 @@ int train_locally(const training_flags& asked) {
   const training_options chosen = run_of(options, *what);
   const data_format format = data_format_of(options.model.path, what->model().config, chosen.row_length);
   const training_data data = read_training_data(options.data, format);
-  note_losses(data.losses, format);
+  note_losses(data.losses, format, "");
   std::optional<training_data> validation;
-  if (!options.validation.empty()) validation = read_training_data(options.validation, format);
+  if (!options.validation.empty()) {
+    validation = read_training_data(options.validation, format);
+    note_losses(validation->losses, format, " of the validation data");
+  }
   const interrupt_guard guard;
   training_run run(what->model(), what->parameters(), with, data, validation ? &*validation : nullptr, chosen);
   if (const std::string remark = run.remark(); !remark.empty()) training_display::note(remark);

@@ -25,6 +25,16 @@ TEST_F(training_desk, says_among_the_events_how_many_chats_the_data_has) {
   EXPECT_EQ(message["text"].get<std::string>().find("accepted: 3 examples"), 0u) << message;
 }
 
+TEST_F(training_desk, says_how_many_examples_of_the_validation_data_are_longer_than_a_row) {
+  const std::string lines = good_data + R"({"prompt":"ab","completion":")" + std::string(40, 'c') + "\"}\n";
+  send("train.data", {{"id", "job-1"}, {"file", "validation"}, {"offset", 0}, {"text", lines}})->take<command_answer>();
+  EXPECT_EQ(submit(good_data, "job-1", {{"length", 16}, {"validation", "v.jsonl"}}).error, "");
+  const json message = json::parse(journal_.events("job-1", 0, 1).at(0).text);
+  EXPECT_TRUE(message["text"].get<std::string>().ends_with(
+      " to learn, 1 of the validation data longer than a row and cut or left out"))
+      << message;
+}
+
 TEST_F(training_desk, blames_no_client_for_a_full_disk) {
   const json piece{{"id", "job-1"}, {"file", "data"}, {"offset", 0}, {"text", good_data}};
   {

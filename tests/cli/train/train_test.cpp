@@ -61,6 +61,15 @@ TEST_F(train, reads_data_from_standard_input) {
   expect_one_line(train_on(folder().write("bad", "{\"text\": 5}\n").string(), "none"), 2, "standard input:1: ");
 }
 
+TEST_F(train, says_how_many_examples_of_the_validation_data_are_cut) {
+  const json line{{"prompt", "A"}, {"completion", std::string(40, 'B')}};
+  const auto file = folder().write("validation.jsonl", line.dump() + "\n").string();
+  const ran got =
+      run(arguments(readable_model().string(), "out", {"--steps", "1", "--length", "16", "--validation", file}));
+  EXPECT_EQ(got.code, 0) << got.error;
+  EXPECT_NE(got.error.find("1 examples of the validation data are cut to 16 tokens"), std::string::npos) << got.error;
+}
+
 TEST_F(train, what_replaces_an_adapter_leaves_no_best_one_of_it) {
   const auto model = readable_model().string();
   const words more{"--steps", "2", "--force", "--held-out"};
