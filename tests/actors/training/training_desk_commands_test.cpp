@@ -135,6 +135,16 @@ TEST_F(training_desk, refuses_to_publish_the_best_of_what_is_not_measured) {
   EXPECT_EQ(refusal(""), "");
 }
 
+TEST_F(training_desk, refuses_to_publish_the_best_where_of_one_example_none_is_held_out) {
+  const std::string one = "{\"text\":\"efgh\"}\n";
+  const auto answer = submit(one, "job-1", {{"best", true}, {"held_out", 0.5}});
+  EXPECT_EQ(answer.fault, command_fault::bad_input);
+  EXPECT_THAT(answer.error, testing::StartsWith("d.jsonl: has one example, so nothing is held out"));
+  EXPECT_FALSE(journal_.find("job-1"));
+  EXPECT_EQ(submit(one, "job-2").error, "");
+  EXPECT_EQ(submit(good_data, "job-3", {{"best", true}}).error, "") << "of two examples, one is";
+}
+
 TEST_F(training_desk, refuses_what_is_out_of_its_range_by_name) {
   EXPECT_EQ(submit(good_data, "job-1", {{"held_out", 2}}).error, "held_out is 2: use 0 to 0.99");
   EXPECT_EQ(submit(good_data, "job-1", {{"rank", 0}}).error, "rank is 0: use 1 to 512");
