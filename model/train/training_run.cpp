@@ -168,8 +168,9 @@ step_report training_run::step() {
   report.rate = schedule().at(done_);
   report.gradient_norm = adam_.step(with_, report.rate);
   report.step = ++done_;
-  report.loss = all.loss * static_cast<double>(factor);
-  report.accuracy = static_cast<double>(all.correct) * static_cast<double>(factor);
+  const auto count = static_cast<double>(std::max<std::int64_t>(1, targets));
+  report.loss = all.loss / count;
+  report.accuracy = static_cast<double>(all.correct) / count;
   for (const auto& batch : batches) report.tokens += batch.rows();
   if (!std::isfinite(report.loss) || !std::isfinite(report.gradient_norm)) fail_at(done_, done_ - 1);
   return report;
