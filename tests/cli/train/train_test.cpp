@@ -295,6 +295,10 @@ TEST_F(train, refuses_what_it_cannot_read_whole) {
   refused_with({bad}, "bad.jsonl:2: ");
   refused_with({data(), "--rank", "0"}, "rank is 0");
   refused_with({data(), "--alpha-of", "q_proj=0"}, "alpha is 0");
+  refused_with({data(), "--alpha", "-16"}, "the adapter's alpha is -16: use 1e-06 to 1000000");
+  refused_with({data(), "--alpha", "1e30"}, "the adapter's alpha is 1e+30: use 1e-06 to 1000000");
+  refused_with({data(), "--dropout", "0.97"}, "the adapter's dropout is 0.97: use 0 to 0.95");
+  refused_with({data(), "--held-out", "0.995"}, "the share held out is 0.995: use 0 to 0.99");
   refused_with({data(), "--targets", "c_attn"}, "\"c_attn\" fits no linear layer");
   refused_with({data(), "--rank-of", "zz=4"}, "\"zz\" fits no layer");
   refused_with({data(), "--schedule", "square"}, "unknown schedule 'square'");
