@@ -67,6 +67,7 @@ training_options run_of(const training_flags& o, const train_subject& what) {
   training_options run = o.run;
   run.row_length = std::min(run.row_length, what.model().config.context);
   run.subject = what.identity();
+  if (!o.init.empty()) run.init = "the adapter " + o.init;
   return run;
 }
 

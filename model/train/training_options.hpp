@@ -36,6 +36,7 @@ struct training_options {
   bool keep_activations = true;
   device_id device = {};  ///< what computes the passes
   std::string subject;    ///< what is trained, where names and shapes do not say it: a checkpoint of another is refused
+  std::string init;       ///< the adapter whose values it begins with, as errors name it; empty: none
 
   training_group group = {};           ///< who shares the passes: never changes what comes out
   std::function<void()> between = {};  ///< called between products: a place to yield to others, or to stop

@@ -2,6 +2,7 @@
 #include <pty.h>
 
 #include <csignal>
+#include <cstring>
 
 #include "base/file_descriptor.hpp"
 #include "base/to_size.hpp"
@@ -229,6 +230,23 @@ TEST_F(train, starts_from_an_adapter_of_its_own) {
   ASSERT_EQ(run(arguments(model, "first", init)).code, 0);
   const json config = json::parse(read_file(path("first") / "adapter_config.json"));
   EXPECT_EQ(config["r"], 2);
+}
+
+TEST_F(train, names_the_adapter_that_it_started_from_where_that_may_be_what_is_no_use) {
+  const auto model = readable_model().string();
+  fs::copy(golden / "llama" / "adapter", path("huge"));
+  std::string weights = read_file(path("huge") / "adapter_model.safetensors");
+  std::uint64_t header = 0;
+  std::memcpy(&header, weights.data(), sizeof header);
+  const float huge = 1e30f;
+  for (std::size_t at = sizeof header + header; at < weights.size(); at += sizeof huge)
+    std::memcpy(&weights[at], &huge, sizeof huge);
+  folder().write("huge/adapter_model.safetensors", weights);
+  const ran got = run(arguments(model, "out", {"--steps", "2", "--init", path("huge").string()}));
+  EXPECT_EQ(got.code, 1);
+  EXPECT_NE(got.error.find("the base or the adapter " + path("huge").string() + " has weights that are none"),
+            std::string::npos)
+      << got.error;
 }
 
 TEST_F(train, goes_on_only_from_the_adapter_that_it_started_from) {
