@@ -76,8 +76,8 @@ json parse_options(std::string_view options) {
 }
 
 std::string id_text(const json& custom_id) {
-  if (!custom_id.is_string() && !custom_id.is_number())
-    refuse_field("custom_id", "custom_id is neither a text nor a number");
+  if (custom_id.is_string()) return custom_id_text(custom_id.get_ref<const std::string&>());
+  if (!custom_id.is_number()) refuse_field("custom_id", "custom_id is neither a text nor a number");
   return dump(custom_id);
 }
 
@@ -126,6 +126,13 @@ batch_line read_batch_line(std::string_view text, std::string_view options) {
   line.asked.order.prompts.push_back(read_prompt(from));
   if (const json* custom_id = from.find("custom_id")) line.custom_id = id_text(*custom_id);
   return line;
+}
+
+std::string custom_id_text(const std::string& custom_id) {
+  constexpr std::size_t most_bytes = 512;
+  if (custom_id.size() > most_bytes)
+    refuse_field("custom_id", fmt::format("custom_id has {} bytes: use at most {}", custom_id.size(), most_bytes));
+  return dump(custom_id);
 }
 
 std::string custom_id_of(std::string_view line) {

@@ -31,6 +31,8 @@ using endpoint_line_reader =
 /// and custom_id) that apply where the line says nothing. The default is a greedy answer of 128 tokens. Throws
 /// input_error.
 batch_line read_batch_line(std::string_view line, std::string_view options);
+/// A line's custom_id as JSON. Throws input_error where it is too long: every output repeats it.
+std::string custom_id_text(const std::string& custom_id);
 /// The line's custom_id as JSON, if one can be read at all.
 std::string custom_id_of(std::string_view line);
 

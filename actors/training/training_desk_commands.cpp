@@ -13,13 +13,19 @@
 namespace troupe {
 namespace {
 
-std::string accepted_text(const training_intake::summary& found) {
-  std::string text = fmt::format("accepted: {} examples, {} tokens to learn", found.examples, found.learned_tokens);
-  if (const auto cut = found.losses.shortened; cut > 0)
-    text += fmt::format(", {} longer than a row and cut or left out", cut);
-  if (const auto unwritten = found.losses.unwritten; unwritten > 0)
-    text += fmt::format(", {} with messages that the chat template does not write", unwritten);
+/// How many examples do not count as they stand. `whose`: " of the validation data", or nothing.
+std::string losses_text(const data_losses& losses, const char* whose) {
+  std::string text;
+  if (losses.shortened > 0)
+    text += fmt::format(", {}{} longer than a row and cut or left out", losses.shortened, whose);
+  if (losses.unwritten > 0)
+    text += fmt::format(", {}{} with messages that the chat template does not write", losses.unwritten, whose);
   return text;
+}
+
+std::string accepted_text(const training_intake::summary& found) {
+  return fmt::format("accepted: {} examples, {} tokens to learn", found.examples, found.learned_tokens) +
+         losses_text(found.losses, "") + losses_text(found.validation_losses, " of the validation data");
 }
 
 /// How many chats there are tells clients in which way to ask the adapter.
@@ -133,8 +139,11 @@ void training_desk_state::answer_create(const std::string& job, const command_an
 }
 
 void training_desk_state::check_size(const training_spec& spec) const {
-  const std::uint64_t bytes =
-      check_lora(spec.lora, parts_.intake.prompts->config(), precision_beside(parts_.quantization));
+  const model_config& config = parts_.intake.prompts->config();
+  training_options run = spec.run;
+  run.row_length = std::min(run.row_length, config.context);
+  (void)checked(std::move(run), config);
+  const std::uint64_t bytes = check_lora(spec.lora, config, precision_beside(parts_.quantization));
   if (bytes > parts_.adapter_memory)
     refuse("the adapter would have {} bytes, more than adapters.memory ({}): take a lower rank or fewer targets", bytes,
            parts_.adapter_memory);

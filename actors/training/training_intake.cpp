@@ -150,8 +150,14 @@ training_intake::summary training_intake::accept(const std::string& job, const t
   if (spec.has_validation())
     found.files.push_back(name_file(job, "validation", spec.validation_file(), validation_sha256));
   read(job, spec.data_file(), spec.data_name, spec, found);
+  if (spec.publish_best && !spec.has_validation() && found.examples < 2)
+    refuse(
+        "{}: has one example, so nothing is held out and none can be called the best: give it more, name validation "
+        "data, or leave out \"best\"",
+        spec.data_name);
   summary measured;
   if (spec.has_validation()) read(job, spec.validation_file(), spec.validation_name, spec, measured);
+  found.validation_losses = measured.losses;
   found.reading = reading_of(found.reading, measured.reading);
   return found;
 }

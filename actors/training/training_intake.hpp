@@ -32,7 +32,7 @@ class training_intake {
   struct summary {
     std::vector<training_file> files;
     std::int64_t examples = 0, learned_tokens = 0;
-    data_losses losses;
+    data_losses losses, validation_losses;
     std::uint64_t reading = 0;  ///< fingerprint of all data as it was read (reading_of)
   };
 

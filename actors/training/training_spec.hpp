@@ -8,13 +8,6 @@
 
 namespace troupe {
 
-/// What the numbers of a spec may be, for those who refuse them in other words.
-struct training_ranges {
-  static constexpr std::int64_t least_row_length = 2, most_row_length = 1 << 20;
-  static constexpr std::int64_t most_epochs = 1'000'000, most_trainers = 64;
-  static constexpr double least_alpha = 1e-6, most_alpha = 1e6, most_dropout = 0.95;
-};
-
 struct training_spec {
   std::string adapter;              ///< the name to publish as
   std::string data_name;            ///< the user's name of the file; its ending says the format

@@ -1,5 +1,7 @@
 #include <functional>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -97,14 +99,20 @@ int show_events(const jobs_options& options) {
   return 0;
 }
 
+/// Who goes on from a checkpoint makes the steps behind it again: each counts once, as it was made last.
+void add_point(std::vector<std::pair<double, double>>& series, double step, double loss) {
+  while (!series.empty() && series.back().first >= step) series.pop_back();
+  series.emplace_back(step, loss);
+}
+
 loss_points points_of(cluster_client& cluster, const std::string& id) {
   loss_points points;
   for_each_event(cluster, id, [&](const json& event) {
     const auto& data = event.at("data");
     if (event.at("kind") != "metrics" || !data.is_object()) return;
     const double step = data.value("step", 0.0);
-    if (data.contains("loss")) points.training.emplace_back(step, data["loss"].get<double>());
-    if (data.contains("validation_loss")) points.validation.emplace_back(step, data["validation_loss"].get<double>());
+    if (data.contains("loss")) add_point(points.training, step, data["loss"].get<double>());
+    if (data.contains("validation_loss")) add_point(points.validation, step, data["validation_loss"].get<double>());
   });
   return points;
 }

@@ -74,18 +74,31 @@ void check_listening(const cluster_config& config, const node_config& node) {
               "{}: there is no folder {}: make it, or listen elsewhere", node.listen, folder.string());
 }
 
-/// If only the head saw that its port is taken, whoever has it might be asked for the status of this cluster. No bad
-/// input: the port may be free the next time.
-void check_ports(const cluster_config& config) {
+/// No bad input: the port may be free the next time.
+void check_port(const std::optional<host_port>& place, const std::string& what, const std::string& remedy) {
+  if (place && is_port_taken(*place))
+    throw std::runtime_error(fmt::format("{}: the port is in use: {}, or end what uses it", what, remedy));
+}
+
+/// If only the head saw that its port is taken, whoever has it might be asked for the status of this cluster.
+void check_ports_of_head(const cluster_config& config) {
   if (!is_this_machine(config.head().host)) return;
   const auto check = [](std::string_view key, const std::string& address, const std::optional<host_port>& place) {
-    if (place && is_port_taken(*place))
-      throw std::runtime_error(fmt::format(
-          "{0} {1}: the port is in use: set another {0} in [cluster] (troupe serve: --{0}), or end what uses it", key,
-          address));
+    check_port(place, fmt::format("{} {}", key, address),
+               fmt::format("set another {0} in [cluster] (troupe serve: --{0})", key));
   };
   check("listen", config.listen, split_endpoint(config.listen));
   check("http", config.http, split_host_port(config.http));
+}
+
+/// A node takes a port that has the number 0 from those that are free.
+void check_ports(const cluster_config& config) {
+  check_ports_of_head(config);
+  for (const node_config& node : config.nodes) {
+    const auto place = split_endpoint(node.listen);
+    if (node.is_head() || !node.autostart || !place || place->port == 0 || !is_this_machine(node.host)) continue;
+    check_port(place, fmt::format("{}: listen {}", node.name, node.listen), "set another listen for " + node.name);
+  }
 }
 
 /// What the workers that start with the cluster will offer. Of another host's memory nothing is known yet. This process

@@ -71,6 +71,15 @@ worker_handles start_worker(caf::actor_system& system, const node_site& site, wi
 }
 
 member_node::member_node(caf::actor_system& system, wire& links, const node_site& site, end_handler on_end) {
+  try {
+    start(system, links, site, std::move(on_end));
+  } catch (...) {
+    stop_members();  // worker and fetcher hold each other, so that their threads would never end
+    throw;
+  }
+}
+
+void member_node::start(caf::actor_system& system, wire& links, const node_site& site, end_handler on_end) {
   if (site.node.is_worker()) add_worker(system, links, site);
   if (site.node.is_trainer()) add_trainer(system, links, site);
   node_agent_parts parts{.links = &links,
@@ -135,6 +144,10 @@ void member_node::add_trainer(caf::actor_system& system, wire& links, const node
   deliver_from<want_training_piece>(links, head_link_, trainer);
   deliver_from<training_piece>(links, head_link_, trainer);
   deliver_from<keep_jobs>(links, head_link_, trainer);
+}
+
+void member_node::stop_members() const {
+  for (const member_actor& member : members_) tell(member, stop_now{});
 }
 
 void member_node::stop() {

@@ -32,6 +32,8 @@ class member_node {
  private:
   void add_worker(caf::actor_system& system, wire& links, const node_site& site);
   void add_trainer(caf::actor_system& system, wire& links, const node_site& site);
+  void start(caf::actor_system& system, wire& links, const node_site& site, end_handler on_end);
+  void stop_members() const;
 
   std::shared_ptr<link_slot> head_link_ = std::make_shared<link_slot>();
   std::vector<member_actor> members_;

@@ -67,7 +67,9 @@ void add_run_options(CLI::App& own, training_flags& options) {
                  "of products with quantized weights: served (8 bits), fine (16 bits) or exact (f32) [fine]");
   own.add_flag("--low-memory", options.low_memory, "compute activations again instead of keeping them");
   own.add_option("--validate-every", options.validate_every, "steps [an epoch]")->type_name("N");
-  own.add_option("--checkpoint-every", options.checkpoint_every, "steps [100; in a cluster: by time]")->type_name("N");
+  own.add_option("--checkpoint-every", options.checkpoint_every,
+                 "steps, besides those by time: every minute, or as the cluster says")
+      ->type_name("N");
   own.add_flag("--resume", options.resume, "go on where a run was stopped");
   own.add_flag("--keep-checkpoint", options.keep_checkpoint, "leave the last checkpoint in the folder");
   own.add_flag("--force", options.force, "replace what the folder has");
@@ -106,7 +108,7 @@ void check_local_flags(const CLI::App& own, const training_flags& flags) {
 }
 
 /// What a cluster is asked for, without the names of the data's files.
-training_spec spec_of(const training_flags& asked, bool best, std::int64_t trainers, bool checkpoint_said) {
+training_spec spec_of(const training_flags& asked, bool best, std::int64_t trainers) {
   if (trainers > asked.run.accumulation)
     refuse("--trainers {} share the passes of a step, and it has {}: add --accumulate {}", trainers,
            asked.run.accumulation, trainers);
@@ -115,7 +117,7 @@ training_spec spec_of(const training_flags& asked, bool best, std::int64_t train
   spec.adapter = std::move(chosen.adapter);
   spec.publish_best = best;
   spec.validate_every = chosen.validate_every;
-  spec.checkpoint_every = checkpoint_said ? chosen.checkpoint_every : 0;
+  spec.checkpoint_every = chosen.checkpoint_every;
   spec.trainers = trainers;
   spec.lora = std::move(chosen.lora);
   spec.run = std::move(chosen.run);
@@ -142,7 +144,7 @@ int train_by(const CLI::App& own, train_options options) {
   cluster.data = flags.data;
   cluster.validation = flags.validation;
   cluster.json = flags.json;
-  cluster.spec = spec_of(flags, options.best, options.trainers, own.get_option("--checkpoint-every")->count() > 0);
+  cluster.spec = spec_of(flags, options.best, options.trainers);
   return train_in_cluster(cluster);
 }
 

@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/number_in.hpp"
 #include "base/paths.hpp"
@@ -27,9 +28,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// As often as a trainer of a cluster does, unless its file says otherwise.
+constexpr auto checkpoint_after = std::chrono::minutes(1);
+
 void check(const training_flags& o) {
   if (o.folder().empty()) refuse("no folder to write to: name one with {}", o.full ? "--out" : "--adapter");
-  if (o.checkpoint_every < 1) refuse("--checkpoint-every is {}: use 1 or more", o.checkpoint_every);
+  if (o.checkpoint_every < 0) refuse("--checkpoint-every is {}: use 1 or more", o.checkpoint_every);
   if (o.validate_every < 0) refuse("--validate-every is {}: use 1 or more", o.validate_every);
   if (o.full && o.model.device != "cpu")
     refuse("--full: adapters alone are trained on GPUs: leave out --device {}", o.model.device);
@@ -63,6 +67,7 @@ training_options run_of(const training_flags& o, const train_subject& what) {
   training_options run = o.run;
   run.row_length = std::min(run.row_length, what.model().config.context);
   run.subject = what.identity();
+  if (!o.init.empty()) run.init = "the adapter " + o.init;
   return run;
 }
 
@@ -128,7 +133,9 @@ class local_run {
                  .checkpoint = fs::path(options.folder()) / checkpoint_name},
                 {.before_step = [] { check_interrupt(); },
                  .on_step = [this](const step_report& now) { tell(now); },
-                 .on_validation = [this](const validation_report& now) { tell(now); }}) {}
+                 .on_validation = [this](const validation_report& now) { tell(now); },
+                 .wants_checkpoint = [this] { return time_.now() - checkpoint_at_ >= checkpoint_after; },
+                 .on_checkpoint = [this] { checkpoint_at_ = time_.now(); }}) {}
 
   void all_steps() {
     try {
@@ -196,20 +203,23 @@ class local_run {
   training_log log_;
   training_display display_;
   training_course course_;
+  monotonic_clock time_;
+  instant checkpoint_at_ = time_.now();
   std::optional<step_report> last_;
   std::optional<validation_report> validation_, first_validation_;
 };
 
-void note_losses(const data_losses& losses, const data_format& format) {
+/// `whose`: " of the validation data", or nothing.
+void note_losses(const data_losses& losses, const data_format& format, const char* whose) {
   if (losses.shortened > 0)
-    training_display::note(fmt::format("{} examples are cut to {} tokens, or begin beyond them and are left out{}",
-                                       losses.shortened, format.row_length,
+    training_display::note(fmt::format("{} examples{} are cut to {} tokens, or begin beyond them and are left out{}",
+                                       losses.shortened, whose, format.row_length,
                                        format.row_length < format.context ? ": a longer --length keeps more" : ""));
   if (losses.unwritten > 0)
-    training_display::note(fmt::format(
-        "{} examples have messages that the model's chat template does not write, such as a system message: those are "
-        "not learned from",
-        losses.unwritten));
+    training_display::note(
+        fmt::format("{} examples{} have messages that the model's chat template does not write, such as a system "
+                    "message: those are not learned from",
+                    losses.unwritten, whose));
 }
 
 void print_outcome(const nlohmann::ordered_json& outcome, bool json) {
@@ -246,9 +256,12 @@ int train_locally(const training_flags& asked) {
   const training_options chosen = run_of(options, *what);
   const data_format format = data_format_of(options.model.path, what->model().config, chosen.row_length);
   const training_data data = read_training_data(options.data, format);
-  note_losses(data.losses, format);
+  note_losses(data.losses, format, "");
   std::optional<training_data> validation;
-  if (!options.validation.empty()) validation = read_training_data(options.validation, format);
+  if (!options.validation.empty()) {
+    validation = read_training_data(options.validation, format);
+    note_losses(validation->losses, format, " of the validation data");
+  }
   const interrupt_guard guard;
   training_run run(what->model(), what->parameters(), with, data, validation ? &*validation : nullptr, chosen);
   if (const std::string remark = run.remark(); !remark.empty()) training_display::note(remark);

@@ -22,7 +22,8 @@ struct training_flags {
   training_options run;
   std::string schedule = "cosine", precision = "fine";
   bool low_memory = false;
-  std::int64_t validate_every = 0, checkpoint_every = 100;
+  std::int64_t validate_every = 0;
+  std::int64_t checkpoint_every = 0;  ///< steps; 0: only by time
   bool resume = false, force = false, json = false, keep_checkpoint = false;
   std::string log;
 

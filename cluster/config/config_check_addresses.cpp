@@ -1,6 +1,7 @@
 // Where nodes listen, and who can reach them there.
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -64,6 +65,14 @@ bool is_reachable(const node_config& node) {
   return !is_any_host(place->host) || !is_loopback_host(node.host);
 }
 
+/// Which key makes the node out of reach, and what to do there. One that listens at every address lacks only a host.
+std::pair<std::string, const char*> way_to_reach(const node_config& node) {
+  const auto place = split_endpoint(node.listen);
+  if (node.is_head() && !(place && is_any_host(place->host)))
+    return {"cluster.listen", "listen at an address that the other hosts see"};
+  return {node_key(node.name, "host"), "give the host by an address that the other hosts see"};
+}
+
 void check_reachable(const cluster_config& config) {
   const auto other = [&](const node_config& node) {
     return std::find_if(config.nodes.begin(), config.nodes.end(),
@@ -72,11 +81,9 @@ void check_reachable(const cluster_config& config) {
   for (const auto& node : config.nodes) {
     const auto remote = other(node);
     if (remote == config.nodes.end() || is_reachable(node)) continue;
-    refuse_at(config, node.is_head() ? std::string("cluster.listen") : node_key(node.name, "host"),
-              "{} listens at {}, where {} on {} cannot reach it: {}", node.name, node.listen, remote->name,
-              remote->host,
-              node.is_head() ? "listen at an address that the other hosts see"
-                             : "give the host by an address that the other hosts see");
+    const auto [key, remedy] = way_to_reach(node);
+    refuse_at(config, key, "{} listens at {}, where {} on {} cannot reach it: {}", node.name, node.listen, remote->name,
+              remote->host, remedy);
   }
 }
 

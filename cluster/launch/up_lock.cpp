@@ -118,6 +118,14 @@ std::optional<held_file> find_held(const cluster_config& config) {
   return held ? std::move(held) : held_by_somebody(open_deleted(path));
 }
 
+/// A file that was moved is gone from its old place. What lies on another machine cannot be seen from here.
+bool is_of_other_file(const cluster_config& config, const up_process& holder) {
+  if (holder.file.empty() || holder.file == config.source) return false;
+  if (!holder.elsewhere.empty()) return true;
+  std::error_code ignored;
+  return path_exists(holder.file) && !std::filesystem::equivalent(holder.file, config.source, ignored);
+}
+
 }  // namespace
 
 up_lock::up_lock(const cluster_config& config) {
@@ -146,13 +154,12 @@ std::string up_process::text() const {
 
 void refuse_second_up(const cluster_config& config, const up_process& holder) {
   const char* const there = holder.elsewhere.empty() ? "" : " there";
-  if (holder.file.empty() || holder.file == config.source)
+  if (!is_of_other_file(config, holder))
     refuse("{} is up already ({}): troupe down {} ends it{}", config.name, holder.text(), typed_word(config.label),
            there);
   refuse(
       "{}: another file has the name {}, too, and is up ({}): troupe down {} ends it{}; to run beside it this one "
-      "needs "
-      "another name in [cluster]",
+      "needs another name in [cluster]",
       config.label, config.name, holder.text(), typed_word(holder.file.string()), there);
 }
 
@@ -166,6 +173,7 @@ bool end_up(const cluster_config& config, duration patience) {
   if (!held) return true;
   if (!held->by.elsewhere.empty())
     refuse("{}: the cluster {} is up on {}: end it there", config.label, config.name, held->by.elsewhere);
+  if (is_of_other_file(config, held->by)) refuse_second_up(config, held->by);
   if (::kill(held->by.pid, SIGTERM) != 0 && errno != ESRCH)
     refuse("{}: process {} holds the cluster {} up and is not yours: {}", config.label, held->by.pid, config.name,
            std::strerror(errno));

@@ -39,7 +39,8 @@ struct up_process {
 /// Also if the state folder was deleted meanwhile.
 std::optional<up_process> find_up(const cluster_config& config);
 /// `troupe down`: sends it SIGTERM, then waits until it has released the lock. Returns false if that takes longer than
-/// `patience`. Throws input_error if it runs elsewhere: its number means another process here.
+/// `patience`. Throws input_error if it runs elsewhere, since its number means another process here, or if it is
+/// another file's.
 bool end_up(const cluster_config& config, duration patience);
 
 }  // namespace troupe

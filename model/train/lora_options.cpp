@@ -1,12 +1,12 @@
 #include "model/train/lora_options.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "base/error.hpp"
 #include "model/lora/peft_names.hpp"
 #include "model/train/trained_model.hpp"
+#include "model/train/training_options.hpp"
 
 namespace troupe {
 namespace {
@@ -90,7 +90,9 @@ void check_values(const lora_options& options) {
   if (options.targets.size() > most_patterns)
     refuse("the adapter has {} targets: use at most {}", options.targets.size(), most_patterns);
   const auto check_alpha = [](double alpha) {
-    if (!std::isfinite(alpha) || alpha == 0) refuse("the adapter's alpha is {}: use a number other than 0", alpha);
+    using may = training_ranges;
+    if (!(alpha >= may::least_alpha && alpha <= may::most_alpha))
+      refuse("the adapter's alpha is {}: use {} to {}", alpha, may::least_alpha, may::most_alpha);
   };
   check_alpha(options.factors.alpha);
   for (const auto& [pattern, alpha] : options.factors.alpha_pattern) check_alpha(alpha);

@@ -1,6 +1,5 @@
 #include "model/train/training_options.hpp"
 
-#include <cmath>
 #include <string_view>
 
 #include "base/error.hpp"
@@ -8,6 +7,7 @@
 namespace troupe {
 
 training_options checked(training_options o, const model_config& config) {
+  using may = training_ranges;
   const auto positive = [](std::int64_t value, std::string_view name) {
     if (value < 1) refuse("{} is {}: use 1 or more", name, value);
   };
@@ -19,23 +19,23 @@ training_options checked(training_options o, const model_config& config) {
   const auto at_most = [](std::int64_t value, std::int64_t most, std::string_view name) {
     if (value > most) refuse("{} is {}: use at most {}", name, value, most);
   };
-  at_most(o.accumulation, 1 << 16, "accumulation");
-  at_most(o.epochs, 1'000'000, "the number of epochs");
+  at_most(o.accumulation, may::most_accumulation, "accumulation");
+  at_most(o.epochs, may::most_epochs, "the number of epochs");
   if (o.row_length > config.context)
     refuse("rows of {} tokens: the model has {} positions", o.row_length, config.context);
   if (o.batch_rows > (1 << 22) / o.row_length)
     refuse("{} rows of {} tokens in one pass: use fewer, and accumulate", o.batch_rows, o.row_length);
   if (o.most_steps < 0) refuse("the number of steps is {}: use 1 or more", o.most_steps);
   if (o.warmup < 0) refuse("the warm-up is {} steps: use 0 or more", o.warmup);
-  if (!(o.rate >= 0) || !std::isfinite(o.rate)) refuse("the learning rate is {}: use a small positive number", o.rate);
-  const auto not_negative = [](double value, std::string_view name) {
-    if (!(value >= 0) || !std::isfinite(value)) refuse("{} is {}: use 0 or more", name, value);
+  if (!(o.rate >= 0 && o.rate <= may::most_rate))
+    refuse("the learning rate is {}: use a small positive number", o.rate);
+  const auto up_to = [](double most, double value, std::string_view name) {
+    if (!(value >= 0 && value <= most)) refuse("{} is {}: use 0 to {}", name, value, most);
   };
-  not_negative(o.adam.weight_decay, "the weight decay");
-  not_negative(o.adam.clip, "the norm to cut gradients to");
-  if (!(o.dropout >= 0 && o.dropout < 1)) refuse("the adapter's dropout is {}: use 0 to less than 1", o.dropout);
-  if (!(o.validation_share >= 0 && o.validation_share < 1))
-    refuse("the share held out is {}: use 0 to less than 1", o.validation_share);
+  up_to(may::most_decay, o.adam.weight_decay, "the weight decay");
+  up_to(may::most_clip, o.adam.clip, "the norm to cut gradients to");
+  up_to(may::most_dropout, o.dropout, "the adapter's dropout");
+  up_to(may::most_held_out, o.validation_share, "the share held out");
   return o;
 }
 

@@ -11,6 +11,14 @@
 
 namespace troupe {
 
+/// What the numbers of a run and of its adapter may be, here and in the orders of a cluster.
+struct training_ranges {
+  static constexpr std::int64_t least_row_length = 2, most_row_length = 1 << 20;
+  static constexpr std::int64_t most_epochs = 1'000'000, most_accumulation = 1 << 16, most_trainers = 64;
+  static constexpr double least_alpha = 1e-6, most_alpha = 1e6, most_dropout = 0.95;
+  static constexpr double most_rate = 100, most_decay = 100, most_clip = 1e9, most_held_out = 0.99;
+};
+
 struct training_options {
   std::int64_t row_length = 512;
   std::int64_t batch_rows = 4;    ///< packed rows of one pass
@@ -28,6 +36,7 @@ struct training_options {
   bool keep_activations = true;
   device_id device = {};  ///< what computes the passes
   std::string subject;    ///< what is trained, where names and shapes do not say it: a checkpoint of another is refused
+  std::string init;       ///< the adapter whose values it begins with, as errors name it; empty: none
 
   training_group group = {};           ///< who shares the passes: never changes what comes out
   std::function<void()> between = {};  ///< called between products: a place to yield to others, or to stop

@@ -55,12 +55,13 @@ pass_result total_of(std::span<const pass_result> parts) {
   return total;
 }
 
-/// `learned`: the steps behind this loss.
-[[noreturn]] void fail_at(std::int64_t step, std::int64_t learned) {
+/// `learned`: the steps behind this loss. `init`: what gave the first values besides the base.
+[[noreturn]] void fail_at(std::int64_t step, std::int64_t learned, const std::string& init) {
   if (learned == 0)
-    throw std::runtime_error(
-        "the loss is no number before anything is learned: the base has weights that are none (NaN or infinite): take "
-        "another base");
+    throw std::runtime_error(fmt::format(
+        "the loss is no number before anything is learned: the base{} has weights that are none (NaN or infinite) or "
+        "too large: take another base{}",
+        init.empty() ? "" : " or " + init, init.empty() ? "" : ", or another adapter"));
   throw std::runtime_error(fmt::format("the loss is no number any more at step {}: use a lower learning rate", step));
 }
 
@@ -168,10 +169,11 @@ step_report training_run::step() {
   report.rate = schedule().at(done_);
   report.gradient_norm = adam_.step(with_, report.rate);
   report.step = ++done_;
-  report.loss = all.loss * static_cast<double>(factor);
-  report.accuracy = static_cast<double>(all.correct) * static_cast<double>(factor);
+  const auto count = static_cast<double>(std::max<std::int64_t>(1, targets));
+  report.loss = all.loss / count;
+  report.accuracy = static_cast<double>(all.correct) / count;
   for (const auto& batch : batches) report.tokens += batch.rows();
-  if (!std::isfinite(report.loss) || !std::isfinite(report.gradient_norm)) fail_at(done_, done_ - 1);
+  if (!std::isfinite(report.loss) || !std::isfinite(report.gradient_norm)) fail_at(done_, done_ - 1, options_.init);
   return report;
 }
 
@@ -184,7 +186,7 @@ validation_report training_run::validate() {
   }));
   const auto count = static_cast<double>(std::max<std::int64_t>(1, total.targets));
   report = {total.loss / count, static_cast<double>(total.correct) / count, total.targets};
-  if (!std::isfinite(report.loss)) fail_at(done_, done_);
+  if (!std::isfinite(report.loss)) fail_at(done_, done_, options_.init);
   if (best_.step < 0 || report.loss < best_.loss) {
     best_ = {done_, report.loss};
     best_parameters_.assign(parameters_.values().begin(), parameters_.values().end());

@@ -388,6 +388,28 @@ TEST(followed_job, says_what_to_type_next_with_the_flags_that_name_the_cluster) 
       << of_chats.out();
 }
 
+TEST(followed_job, is_drawn_without_the_steps_that_it_made_again) {
+  const temp_folder folder;
+  const auto curve_of = [&](const std::vector<int>& steps) {
+    json events = json::array();
+    for (const int step : steps)
+      events.push_back({{"number", events.size() + 1},
+                        {"kind", "metrics"},
+                        {"data", {{"step", step}, {"loss", 9 - step}, {"validation_loss", 8 - step}}}});
+    const played_head head([&](const client_command& asked) -> json {
+      return {{"job", {{"id", "again"}, {"kind", "fine-tune"}, {"state", "succeeded"}}},
+              {"events", json::parse(asked.arguments).at("after") == 0 ? events : json::array()}};
+    });
+    process client({TROUPE_BINARY, "jobs", "curve", "again", "--connect", head.endpoint()}, folder.path() / "curve");
+    EXPECT_EQ(client.wait(), 0) << client.error();
+    return client.out();
+  };
+  const std::string once = curve_of({1, 2, 3, 4});
+  EXPECT_NE(once.find("<polyline"), std::string::npos) << once;
+  EXPECT_EQ(curve_of({1, 2, 3, 2, 3, 4}), once);
+  EXPECT_EQ(curve_of({3, 4, 1, 2, 3, 4}), once) << "from the beginning";
+}
+
 TEST(followed_job, is_shown_to_its_end_where_it_was_over_before) {
   const temp_folder folder;
   static constexpr int pages = 3;  // of one event each

@@ -27,7 +27,7 @@ batch_line read_line(std::string_view text, const std::string& endpoint, const s
   const json object = parse_object(text, "the line");
   const request_fields fields(object);
   batch_line line;
-  line.custom_id = dump(fields.required_text("custom_id"));
+  line.custom_id = custom_id_text(fields.required_text("custom_id"));
   if (fields.text("method").value_or("POST") != "POST") refuse_field("method", "method should be POST");
   if (fields.required_text("url") != endpoint) refuse_field("url", "url should be the batch's endpoint, " + endpoint);
   const json* body = fields.object("body");

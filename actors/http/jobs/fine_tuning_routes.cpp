@@ -72,7 +72,7 @@ class event_list : public std::enable_shared_from_this<event_list> {
     const std::string& id = call_.path_part();
     const json &job = record.at("job"), &events = record.at("events");
     check_kind(job, id);
-    const std::string adapter = job.value("adapter", job.value("result", id));
+    const std::string adapter = job.value("name", id);
     const bool goes_on = record.at("has_older") && events.size() > figures_before;
     const std::size_t first = goes_on ? figures_before : 0;
     for (std::size_t i = events.size(); i-- > first;) {

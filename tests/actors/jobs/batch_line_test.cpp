@@ -27,6 +27,15 @@ TEST(batch_line, says_all_keys_where_none_is_near) {
   EXPECT_NE(said.find(", grammar, prompt, messages, tokens, custom_id are known"), said.npos) << said;
 }
 
+TEST(batch_line, refuses_a_custom_id_that_would_make_every_output_long) {
+  const auto line = [](std::size_t length) {
+    return R"({"prompt":"x","custom_id":")" + std::string(length, 'i') + "\"}";
+  };
+  EXPECT_EQ(refused_line(line(512)), "");
+  EXPECT_EQ(refused_line(line(513)), "custom_id has 513 bytes: use at most 512");
+  EXPECT_EQ(custom_id_of(line(513)), "") << "its error does not repeat it either";
+}
+
 TEST(batch_line, says_what_a_model_is_called) {
   const std::string said = R"("model" is called "adapter" here: name one, or leave it out for the model itself)";
   EXPECT_EQ(refused_line(R"({"prompt":"x","model":"law"})"), said);

@@ -25,6 +25,16 @@ TEST_F(training_desk, says_among_the_events_how_many_chats_the_data_has) {
   EXPECT_EQ(message["text"].get<std::string>().find("accepted: 3 examples"), 0u) << message;
 }
 
+TEST_F(training_desk, says_how_many_examples_of_the_validation_data_are_longer_than_a_row) {
+  const std::string lines = good_data + R"({"prompt":"ab","completion":")" + std::string(40, 'c') + "\"}\n";
+  send("train.data", {{"id", "job-1"}, {"file", "validation"}, {"offset", 0}, {"text", lines}})->take<command_answer>();
+  EXPECT_EQ(submit(good_data, "job-1", {{"length", 16}, {"validation", "v.jsonl"}}).error, "");
+  const json message = json::parse(journal_.events("job-1", 0, 1).at(0).text);
+  EXPECT_TRUE(message["text"].get<std::string>().ends_with(
+      " to learn, 1 of the validation data longer than a row and cut or left out"))
+      << message;
+}
+
 TEST_F(training_desk, blames_no_client_for_a_full_disk) {
   {
     const full_disk all_of_it(1);
@@ -89,6 +99,13 @@ TEST_F(training_desk, refuses_an_adapter_that_no_worker_could_load) {
   EXPECT_FALSE(journal_.find("job-1"));
 }
 
+TEST_F(training_desk, refuses_a_batch_that_no_trainer_could_take) {
+  const auto answer = submit(good_data, "job-1", {{"batch", 65536}});
+  EXPECT_EQ(answer.fault, command_fault::bad_input);
+  EXPECT_EQ(answer.error, "65536 rows of 256 tokens in one pass: use fewer, and accumulate");
+  EXPECT_FALSE(journal_.find("job-1"));
+}
+
 TEST_F(training_desk, takes_every_seed_of_64_bits) {
   const auto seed_of = [](const std::string& text) {
     const training_spec spec = read_training_spec(R"({"adapter":"a","data":"d","seed":)" + text + "}", "");
@@ -113,6 +130,16 @@ TEST_F(training_desk, refuses_to_publish_the_best_of_what_is_not_measured) {
   EXPECT_THAT(refusal(R"(,"held_out":0)"), testing::StartsWith("the fine-tune: nothing is held out"));
   EXPECT_EQ(refusal(R"(,"held_out":0,"validation":"v.jsonl")"), "");
   EXPECT_EQ(refusal(""), "");
+}
+
+TEST_F(training_desk, refuses_to_publish_the_best_where_of_one_example_none_is_held_out) {
+  const std::string one = "{\"text\":\"efgh\"}\n";
+  const auto answer = submit(one, "job-1", {{"best", true}, {"held_out", 0.5}});
+  EXPECT_EQ(answer.fault, command_fault::bad_input);
+  EXPECT_THAT(answer.error, testing::StartsWith("d.jsonl: has one example, so nothing is held out"));
+  EXPECT_FALSE(journal_.find("job-1"));
+  EXPECT_EQ(submit(one, "job-2").error, "");
+  EXPECT_EQ(submit(good_data, "job-3", {{"best", true}}).error, "") << "of two examples, one is";
 }
 
 TEST_F(training_desk, refuses_what_is_out_of_its_range_by_name) {

@@ -2,6 +2,7 @@
 #include <pty.h>
 
 #include <csignal>
+#include <cstring>
 
 #include "base/file_descriptor.hpp"
 #include "base/to_size.hpp"
@@ -61,6 +62,15 @@ TEST_F(train, reads_data_from_standard_input) {
   expect_one_line(train_on(folder().write("bad", "{\"text\": 5}\n").string(), "none"), 2, "standard input:1: ");
 }
 
+TEST_F(train, says_how_many_examples_of_the_validation_data_are_cut) {
+  const json line{{"prompt", "A"}, {"completion", std::string(40, 'B')}};
+  const auto file = folder().write("validation.jsonl", line.dump() + "\n").string();
+  const ran got =
+      run(arguments(readable_model().string(), "out", {"--steps", "1", "--length", "16", "--validation", file}));
+  EXPECT_EQ(got.code, 0) << got.error;
+  EXPECT_NE(got.error.find("1 examples of the validation data are cut to 16 tokens"), std::string::npos) << got.error;
+}
+
 TEST_F(train, what_replaces_an_adapter_leaves_no_best_one_of_it) {
   const auto model = readable_model().string();
   const words more{"--steps", "2", "--force", "--held-out"};
@@ -112,6 +122,18 @@ TEST_F(train, leaves_a_checkpoint_when_its_terminal_is_closed) {
   child.signal(SIGHUP);
   EXPECT_EQ(child.wait(), 128 + SIGHUP);
   EXPECT_NE(read_file(path("said")).find("the same command with --resume goes on"), std::string::npos);
+}
+
+TEST_F(train, writes_checkpoints_by_time_alone_unless_a_number_of_steps_is_named) {
+  const auto model = readable_model().string();
+  const words more{"--steps", "1000000", "--log", path("log").string()};
+  process child = start(arguments(model, "out", more), STDOUT_FILENO, STDERR_FILENO);
+  EXPECT_TRUE(is_soon([&] { return read_file(path("log")).find("{\"step\":110,") != std::string::npos; },
+                      std::chrono::seconds(50)));
+  EXPECT_FALSE(fs::exists(path("out") / "checkpoint.safetensors"));
+  child.signal(SIGINT);
+  EXPECT_EQ(child.wait(), 128 + SIGINT);
+  EXPECT_TRUE(fs::exists(path("out") / "checkpoint.safetensors"));
 }
 
 TEST_F(train, goes_on_without_its_terminal_where_that_is_wanted) {
@@ -210,6 +232,23 @@ TEST_F(train, starts_from_an_adapter_of_its_own) {
   EXPECT_EQ(config["r"], 2);
 }
 
+TEST_F(train, names_the_adapter_that_it_started_from_where_that_may_be_what_is_no_use) {
+  const auto model = readable_model().string();
+  fs::copy(golden / "llama" / "adapter", path("huge"));
+  std::string weights = read_file(path("huge") / "adapter_model.safetensors");
+  std::uint64_t header = 0;
+  std::memcpy(&header, weights.data(), sizeof header);
+  const float huge = 1e30f;
+  for (std::size_t at = sizeof header + header; at < weights.size(); at += sizeof huge)
+    std::memcpy(&weights[at], &huge, sizeof huge);
+  folder().write("huge/adapter_model.safetensors", weights);
+  const ran got = run(arguments(model, "out", {"--steps", "2", "--init", path("huge").string()}));
+  EXPECT_EQ(got.code, 1);
+  EXPECT_NE(got.error.find("the base or the adapter " + path("huge").string() + " has weights that are none"),
+            std::string::npos)
+      << got.error;
+}
+
 TEST_F(train, goes_on_only_from_the_adapter_that_it_started_from) {
   const auto model = readable_model().string(), first = (golden / "llama" / "adapter").string();
   ASSERT_EQ(run(arguments(model, "other", {"--steps", "2", "--init", first})).code, 0);
@@ -274,6 +313,10 @@ TEST_F(train, refuses_what_it_cannot_read_whole) {
   refused_with({bad}, "bad.jsonl:2: ");
   refused_with({data(), "--rank", "0"}, "rank is 0");
   refused_with({data(), "--alpha-of", "q_proj=0"}, "alpha is 0");
+  refused_with({data(), "--alpha", "-16"}, "the adapter's alpha is -16: use 1e-06 to 1000000");
+  refused_with({data(), "--alpha", "1e30"}, "the adapter's alpha is 1e+30: use 1e-06 to 1000000");
+  refused_with({data(), "--dropout", "0.97"}, "the adapter's dropout is 0.97: use 0 to 0.95");
+  refused_with({data(), "--held-out", "0.995"}, "the share held out is 0.995: use 0 to 0.99");
   refused_with({data(), "--targets", "c_attn"}, "\"c_attn\" fits no linear layer");
   refused_with({data(), "--rank-of", "zz=4"}, "\"zz\" fits no layer");
   refused_with({data(), "--schedule", "square"}, "unknown schedule 'square'");

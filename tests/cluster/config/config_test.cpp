@@ -208,6 +208,8 @@ TEST(config, refuses_with_file_line_and_column) {
        "without it there is no cluster"},
       {two_workers + remote, "18:8", "troupe keygen"},
       {with("insecure = true\n") + remote, "2:1", "head listens at tcp://127.0.0.1:7700, where far on 10.0.0.9 cannot"},
+      {with("insecure = true\nlisten = \"tcp://*:7700\"\n") + remote, "9:1",
+       "far on 10.0.0.9 cannot reach it: give the host by an address that the other hosts see"},
       {"node = 3\n", "1:8", "write [[node]] for each"},
       {"[adapters]\npreload = [\"law=a\", \"tax=a\", \"law=b\"]\n", "2:11", "has two folders for the adapter \"law\""},
       {"[adapters]\npreload = [\"law=\"]\n", "2:11", "write \"NAME\" or \"NAME=FOLDER\""},

@@ -43,6 +43,7 @@ TEST_F(the_up_lock, only_one_up_at_a_time) {
 }
 
 TEST_F(the_up_lock, says_which_other_file_has_the_same_name) {
+  folder_.write("test.toml", "");
   const up_lock lock(config_);
   cluster_config other = config_;
   other.source = other.label = (folder_.path() / "other one.toml").string();
@@ -129,6 +130,25 @@ TEST_F(the_up_lock_of_a_process, down_ends_it_and_waits_for_that) {
   EXPECT_TRUE(end_up(config_, 10s));
   EXPECT_FALSE(find_up(config_));
   EXPECT_TRUE(end_up(config_, 0s)) << "there is nothing to end";
+}
+
+TEST_F(the_up_lock_of_a_process, down_does_not_end_what_another_file_started) {
+  folder_.write("test.toml", "");
+  cluster_config other = config_;
+  other.source = other.label = folder_.write("other.toml", "").string();
+  EXPECT_THAT(refusal([&] { (void)end_up(other, 10s); }),
+              HasSubstr("other.toml: another file has the name test, too, and is up (process " +
+                        std::to_string(child_) + "): troupe down " + config_.source.string() + " ends it"));
+  EXPECT_EQ(find_up(config_).value().pid, child_) << "it lives";
+  std::filesystem::create_symlink(config_.source, folder_.path() / "link.toml");
+  other.source = other.label = (folder_.path() / "link.toml").string();
+  EXPECT_TRUE(end_up(other, 10s)) << "that is the same file";
+}
+
+TEST_F(the_up_lock_of_a_process, down_ends_it_also_if_its_file_was_moved) {
+  cluster_config moved = config_;
+  moved.source = moved.label = folder_.write("moved.toml", "").string();
+  EXPECT_TRUE(end_up(moved, 10s));
 }
 
 TEST_F(the_up_lock_of_a_process, down_ends_it_also_if_somebody_deleted_the_folder) {

@@ -78,6 +78,18 @@ TEST(training_run, loss_falls) {
   EXPECT_GT(after.accuracy, 0.2);
 }
 
+TEST(training_run, no_step_has_more_than_all_right) {
+  training_data data;
+  data.examples.push_back({.tokens = {5, 8, 11, 14}, .learned = {false, true, true, true}});
+  training_options options = quick_options();
+  options.batch_rows = options.accumulation = 1, options.epochs = 100;
+  options.dropout = options.validation_share = 0;
+  adapter_run f("llama", 2, options, data);
+  double most = 0;
+  while (!f.run.finished()) most = std::max(most, f.run.step().accuracy);
+  EXPECT_EQ(most, 1) << "three thirds, though a third is more than that in 32 bits";
+}
+
 TEST(training_run, counts_the_tokens_of_its_steps_wherever_it_goes_on) {
   const training_data data = counting_data(90, 60);
   training_options options = quick_options();

@@ -235,6 +235,8 @@ TEST_F(batch_lines, are_read_from_files_as_people_write_them_and_refused_as_a_wh
   };
   EXPECT_EQ(read("\n" + line("a") + "\n  \n" + line("b") + "\n\n"), 2u) << "empty lines mean nothing";
   EXPECT_EQ(why(line("a") + "\n" + line("a")), "custom_id");
+  EXPECT_EQ(why(line(std::string(512, 'a'))), "none");
+  EXPECT_EQ(why(line(std::string(513, 'a'))), "custom_id") << "each output repeats it";
   EXPECT_EQ(why(" \n"), "input_file_id");
 }
 

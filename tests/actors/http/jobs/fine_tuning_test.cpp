@@ -295,6 +295,20 @@ TEST_F(fine_tuning, events_come_newest_first_by_pages) {
   EXPECT_EQ(checkpoint["metrics"], json({{"step", 1}, {"train_loss", 2.5}, {"train_mean_token_accuracy", 0.5}}));
 }
 
+TEST_F(fine_tuning, a_checkpoint_has_the_same_name_before_and_after_the_end_of_its_job) {
+  json list = json::array();
+  list.push_back({{"number", 1}, {"at", 5}, {"kind", "checkpoint"}, {"data", {{"step", 7}}}});
+  const auto name_in = [&](const std::string& shown) {
+    auto asked = ask("GET", "/v1/fine_tuning/jobs/ftjob-1/checkpoints");
+    jobs_.take<command_call>().answer(
+        {json{{"job", json::parse(shown)}, {"events", list}, {"has_older", false}}.dump()});
+    return asked.get().parsed()["data"][0]["fine_tuned_model_checkpoint"].get<std::string>();
+  };
+  EXPECT_EQ(name_in(job("ftjob-1", "running", {{"name", "sums"}, {"adapter", "sums"}})), "sums:ckpt-step-7");
+  EXPECT_EQ(name_in(job("ftjob-1", "cancelled", {{"name", "sums"}})), "sums:ckpt-step-7");
+  EXPECT_EQ(name_in(job("ftjob-1", "done", {{"name", "sums"}, {"result", "sums@1"}})), "sums:ckpt-step-7");
+}
+
 TEST_F(fine_tuning, checkpoints_are_found_among_very_many_events) {
   const auto events = [&](int first, int last, bool has_older) {
     json list = json::array();
