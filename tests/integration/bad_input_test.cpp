@@ -290,27 +290,33 @@ std::filesystem::path file_with_worker_at(const test_site& site, const test_clus
   return site.write("listening.toml", text);
 }
 
+std::unique_ptr<bus> listener() {
+  bus::options options;
+  options.listen = "tcp://127.0.0.1:0";
+  return std::make_unique<bus>(options, bus::events{[](link_id, frame) {}, [](link_id, const auto&) {}});
+}
+
 TEST(bad_input, a_worker_that_cannot_listen_ends_with_its_reason) {
   const test_site site;
   const test_cluster cluster(site, {.in_cluster = "insecure = true"});
-  const bus other({.listen = "tcp://127.0.0.1:0"}, {[](link_id, frame) {}, [](link_id, const auto&) {}});
+  const auto other = listener();
   const auto expect_end = [&](const std::string& endpoint, int code, const std::string& why) {
     const auto file = file_with_worker_at(site, cluster, endpoint);
     process worker = cluster.start({"node", file.string(), "--name", "w0"});
     EXPECT_EQ(worker.wait(), code) << worker.out() << worker.error();
     EXPECT_NE(worker.error().find("troupe: " + endpoint + ": " + why), std::string::npos) << worker.error();
   };
-  expect_end(other.endpoint(), 1, "the address is taken");
+  expect_end(other->endpoint(), 1, "the address is taken");
   expect_end("tcp://192.0.2.9:0", 2, "that is no address of this machine");
 }
 
 TEST(bad_input, a_worker_whose_port_is_taken_is_seen_before_anything_starts) {
   const test_site site;
   const test_cluster cluster(site, {});
-  const bus other({.listen = "tcp://127.0.0.1:0"}, {[](link_id, frame) {}, [](link_id, const auto&) {}});
-  process refused = cluster.start({"up", file_with_worker_at(site, cluster, other.endpoint()).string()});
+  const auto other = listener();
+  process refused = cluster.start({"up", file_with_worker_at(site, cluster, other->endpoint()).string()});
   EXPECT_EQ(refused.wait(), 1) << refused.out() << refused.error();
-  EXPECT_EQ(refused.error(), "troupe: w0: listen " + other.endpoint() +
+  EXPECT_EQ(refused.error(), "troupe: w0: listen " + other->endpoint() +
                                  ": the port is in use: set another listen for w0, or end what uses it\n");
   EXPECT_FALSE(std::filesystem::exists(cluster.state() / "logs" / "head.log"));
 }
