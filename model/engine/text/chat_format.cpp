@@ -132,13 +132,15 @@ void part_calls_for(const std::string& source, json& messages) {
   auto& all = messages.get_ref<json::array_t&>();
   for (auto next = all.begin(); next != all.end();) {
     json& message = *next++;
-    const auto results = std::exchange(next, std::find_if_not(next, all.end(), is_result));
-    if (results != next && message.contains("tool_calls") && message["tool_calls"].size() > 1) {
-      add_calls_one_by_one(parted, std::move(message), {results, next});
-    } else {
+    if (!message.contains("tool_calls") || message["tool_calls"].size() < 2) {
       parted.push_back(std::move(message));
-      next = results;
+      continue;
     }
+    const auto results = std::exchange(next, std::find_if_not(next, all.end(), is_result));
+    if (results == next)
+      parted.push_back(std::move(message));
+    else
+      add_calls_one_by_one(parted, std::move(message), {results, next});
   }
   messages = std::move(parted);
 }

@@ -150,6 +150,15 @@ TEST(chat_format, parts_calls_from_their_text_where_the_template_takes_one_of_bo
   EXPECT_EQ(rendered({.usual = source}, {"[" + call + "]"}), "[so]") << "which training refuses to learn";
 }
 
+TEST(chat_format, looks_for_results_of_calls_alone_which_takes_no_quadratic_time) {
+  std::string messages = greeting.substr(0, greeting.size() - 1);
+  for (int i = 0; i < 60'000; ++i) messages += R"(, {"role": "tool", "content": ""})";
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(rendered({.usual = "{{ 'only supports single tool-calls' }}"}, {messages + "]"}),
+            "only supports single tool-calls");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+}
+
 TEST(chat_format, goes_on_behind_a_call_that_was_cut) {
   chat_input chat;
   chat.messages = R"([{"role": "assistant", "content": null, "tool_calls":
