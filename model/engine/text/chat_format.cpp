@@ -299,14 +299,16 @@ std::string chat_format::render(const chat_input& chat) const {
   return chat.continues_message ? before_mark(std::move(text), own_blanks) : text;
 }
 
-std::string chat_format::render_as_can_be(json& messages, const json& tools, bool add_generation_prompt,
+std::string chat_format::render_as_can_be(const json& messages, const json& tools, bool add_generation_prompt,
                                           const json& further) const {
   try {
     return render(messages, tools, add_generation_prompt, further);
   } catch (const input_error&) {
-    for (const auto change : {drop_cut_arguments, add_questions_to_results}) {
+    for (const auto& [cut, questions] : {std::pair(true, false), {false, true}, {true, true}}) {
+      json changed = messages;
+      if ((cut && !drop_cut_arguments(changed)) || (questions && !add_questions_to_results(changed))) continue;
       try {
-        if (change(messages)) return render(messages, tools, add_generation_prompt, further);
+        return render(changed, tools, add_generation_prompt, further);
       } catch (const input_error&) {
       }
     }
@@ -316,7 +318,7 @@ std::string chat_format::render_as_can_be(json& messages, const json& tools, boo
 
 bool chat_format::can_render(const json& messages, const json& tools, bool add_generation_prompt) const {
   try {
-    (void)render(messages, tools, add_generation_prompt, json::object());
+    (void)render_as_can_be(messages, tools, add_generation_prompt, json::object());
     return true;
   } catch (const input_error&) {
     return false;

@@ -190,6 +190,28 @@ TEST(chat_format, puts_what_is_said_behind_a_result_into_it_where_the_template_r
       << "what it says of the messages as they came";
 }
 
+TEST(chat_format, changes_no_more_of_the_messages_than_the_template_refuses) {
+  chat_input chat;
+  chat.messages = R"([{"role": "assistant", "content": null, "tool_calls":
+      [{"function": {"name": "w", "arguments": "{\"city\": \"Pa"}}]}, {"role": "tool", "content": "b"},
+      {"role": "user", "content": "c"}])";
+  const std::string arguments = "{{ m.tool_calls[0].function.arguments if m.tool_calls }}";
+  const std::string as_object =
+      "{% if m.tool_calls %}{% for key, value in m.tool_calls[0].function.arguments | items %}{{ key }}{% endfor %}"
+      "{% endif %}";
+  const std::string no_question = "{{ raise_exception('no question') if m.role == 'user' }}";
+  const auto writes = [&](const std::string& each) {
+    return rendered({.usual = "{% for m in messages %}[" + each + "{{ m.content }}]{% endfor %}"}, chat);
+  };
+  EXPECT_EQ(writes(arguments + no_question), "[{\"city\": \"Pa][b\nc]") << "which are not at fault";
+  EXPECT_EQ(writes(as_object + "{{ m.role[0] }}"), "[a][tb][uc]");
+  EXPECT_EQ(writes(as_object + no_question), "[][b\nc]");
+  chat.variables = R"({"x": 1})";
+  EXPECT_THAT(refusal([&] { writes(as_object + no_question + "{{ raise_exception('no x') if x }}"); }),
+              HasSubstr("chat_template_kwargs"))
+      << "since it can be rendered without them";
+}
+
 /// As Mistral's do; calls and their answers still belong together.
 TEST(chat_format, shortens_ids_of_calls_for_templates_that_count_their_letters) {
   chat_input chat;
