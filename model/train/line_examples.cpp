@@ -135,7 +135,7 @@ chat read_chat(const ordered_json& line) {
 std::string text_of(const chat& from, std::size_t count, bool prompt, const data_format& format) {
   ordered_json messages = ordered_json::array();
   for (std::size_t i = 0; i < count; ++i) messages.push_back(from.messages[i]);
-  return format.chat->render(messages, from.tools, prompt, ordered_json::object());
+  return format.chat->render_as_can_be(messages, from.tools, prompt, ordered_json::object());
 }
 
 /// Whether a turn is written otherwise than it would be without its calls, or could not be written without them.

@@ -42,16 +42,16 @@ class chat_format {
   /// Of messages that were prepared (chat_messages.hpp). `further`: variables beside those that every template has.
   std::string render(const nlohmann::ordered_json& messages, const nlohmann::ordered_json& tools,
                      bool add_generation_prompt, const nlohmann::ordered_json& further) const;
-
-  /// The template that requests with tools are written by.
-  const std::string& tool_source() const { return sources_.for_tools(); }
-
- private:
   /// Some templates go through the arguments of calls one by one, and fail where a call was cut: then its arguments are
   /// left out, so that the conversation goes on. Others, as Mistral's, refuse what a user says behind a call's result:
   /// then it is put there. No more is changed than has to be.
   std::string render_as_can_be(const nlohmann::ordered_json& messages, const nlohmann::ordered_json& tools,
                                bool add_generation_prompt, const nlohmann::ordered_json& further) const;
+
+  /// The template that requests with tools are written by.
+  const std::string& tool_source() const { return sources_.for_tools(); }
+
+ private:
   /// Without further variables: then these are at fault where a chat cannot be rendered with them.
   bool can_render(const nlohmann::ordered_json& messages, const nlohmann::ordered_json& tools,
                   bool add_generation_prompt) const;

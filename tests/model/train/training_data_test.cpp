@@ -88,6 +88,22 @@ TEST(training_data, chats_are_learned_as_they_are_served) {
   EXPECT_EQ(text, "<system>be|<assistant>7|");
 }
 
+/// As Mistral's template refuses it.
+TEST(training_data, questions_behind_a_result_are_put_into_it_where_the_template_refuses_them_there) {
+  const std::string strict =
+      "{% for m in messages[1:] %}{% if m.role == 'user' and messages[loop.index0].role == 'tool' %}"
+      "{{ raise_exception('roles must alternate') }}{% endif %}{% endfor %}" +
+      std::string(plain_template);
+  const data_format format = format_with(strict);
+  const auto data = read(
+      R"({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"tool","content":"c"},)"
+      R"({"role":"user","content":"d"},{"role":"assistant","content":"e"}]})",
+      format);
+  ASSERT_EQ(data.examples.size(), 1u);
+  EXPECT_EQ(format.tokens->decode(data.examples[0].tokens, false), "<user>a|<assistant>b|<tool>c\nd|<assistant>e|");
+  EXPECT_EQ(learned(data.examples[0]), "b|e|");
+}
+
 TEST(training_data, roles_that_nobody_knows_are_refused) {
   const std::string line = R"({"messages":[{"role":"usr","content":"a"},{"role":"assistant","content":"b"}]})";
   EXPECT_THAT(refusal_of("\n" + line, format_with(plain_template)),
