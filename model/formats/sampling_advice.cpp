@@ -21,9 +21,10 @@ void check(std::string_view name, std::optional<Number> value, Number least, Num
     refuse("{}: {} is {}, but lies between {} and {}: correct or remove it", where, name, *value, least, most);
 }
 
-/// Some files say 0 for a top_p that leaves the likeliest token alone.
+/// Some files say 0, or less than counts, for a top_p that leaves the likeliest token alone. The least that counts is a
+/// little less in GGUF files, which have floats.
 sampling_advice checked(sampling_advice advice, const std::string& where) {
-  if (advice.top_p == 0) advice.top_p = least_top_p;
+  if (advice.top_p >= 0.0 && *advice.top_p < least_top_p) advice.top_p = least_top_p;
   check("temperature", advice.temperature, 0.0, 100.0, where);
   check("top_p", advice.top_p, least_top_p, 1.0, where);
   check("min_p", advice.min_p, 0.0, 1.0, where);

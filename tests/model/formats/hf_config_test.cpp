@@ -221,8 +221,12 @@ TEST(sampling_advice, is_what_the_makers_say_on_drawing_tokens) {
   EXPECT_EQ(advice.top_p, 0.9);
   EXPECT_EQ(advice.top_k, 0);
   EXPECT_EQ(advice.repetition_penalty, std::nullopt);
-  folder.write("generation_config.json", R"({"top_p":0})");
-  EXPECT_EQ(read_sampling_advice(folder.path()).top_p, 1e-6) << "the likeliest token alone";
+  for (const char* least : {"0", "1e-9", "9.99999997e-07"}) {
+    folder.write("generation_config.json", fmt::format(R"({{"top_p":{}}})", least));
+    EXPECT_EQ(read_sampling_advice(folder.path()).top_p, 1e-6) << "the likeliest token alone: " << least;
+  }
+  folder.write("generation_config.json", R"({"top_p":-1e-9})");
+  EXPECT_THAT(refusal([&] { read_sampling_advice(folder.path()); }), HasSubstr("top_p is -1e-09"));
   folder.write("generation_config.json", R"({"top_p":1.5})");
   EXPECT_THAT(refusal([&] { read_sampling_advice(folder.path()); }),
               AllOf(HasSubstr("top_p is 1.5"), HasSubstr("correct or remove it")));
@@ -237,6 +241,7 @@ TEST(sampling_advice, is_in_a_gguf_file_too) {
   const test::temp_folder folder;
   const auto file = test::gguf_builder()
                         .f32("general.sampling.temp", 0.5f)
+                        .f32("general.sampling.top_p", 1e-6f)
                         .f32("general.sampling.penalty_repeat", 1.25f)
                         .u32("general.sampling.top_k", 20)
                         .build();
@@ -246,7 +251,7 @@ TEST(sampling_advice, is_in_a_gguf_file_too) {
     const sampling_advice advice = read_sampling_advice(model);
     EXPECT_EQ(advice.temperature, 0.5);
     EXPECT_EQ(advice.top_k, 20);
-    EXPECT_EQ(advice.top_p, std::nullopt);
+    EXPECT_EQ(advice.top_p, 1e-6) << "which is a little less as a float";
     EXPECT_EQ(advice.repetition_penalty, 1.25);
   }
 }
