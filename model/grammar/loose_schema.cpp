@@ -1,5 +1,7 @@
 #include "model/grammar/loose_schema.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "model/formats/json_input.hpp"
 #include "model/grammar/schema_grammar.hpp"
@@ -35,8 +37,15 @@ void loosen_list(json& schema) {
     schema.erase(key);
 }
 
+/// A type that nobody knows may mean any value, as "any" does: what a list names beside it rules none out.
+bool has_unknown_type(const json& types) {
+  if (types.is_string()) return !detail::is_known_type(types.get_ref<const std::string&>());
+  return std::any_of(types.begin(), types.end(), has_unknown_type);
+}
+
 bool can_be_kept(const std::string& key, const json& value, const json& schema) {
-  return !detail::is_unsupported(key, value, schema) && !detail::is_misshapen(key, value);
+  if (detail::is_unsupported(key, value, schema) || detail::is_misshapen(key, value)) return false;
+  return key != "type" || !has_unknown_type(value);
 }
 
 void loosen(json& schema);
@@ -55,7 +64,7 @@ void loosen(json& schema) {
   for (const char* key : {"properties", "$defs", "definitions"})
     if (const auto parts = schema.find(key); parts != schema.end() && parts->is_object())
       for (json& part : *parts) loosen_part(part);
-  for (const char* key : {"items", "additionalProperties"})  // older drafts have lists of items
+  for (const char* key : {"items", "additionalItems", "additionalProperties"})  // older drafts have lists of items
     if (const auto part = schema.find(key); part != schema.end() && !part->is_array()) loosen_part(*part);
   for (const char* key : {"items", "prefixItems", "allOf", "anyOf", "oneOf"})
     if (const auto parts = schema.find(key); parts != schema.end() && parts->is_array())

@@ -32,8 +32,7 @@ constexpr std::array<std::pair<const char*, std::array<const char*, 5>>, 4> keyw
 }};
 
 std::string known_type(const std::string& type, const std::string& where) {
-  if (type != "integer" && std::find(all_types.begin(), all_types.end(), type) == all_types.end())
-    refuse("{}: there is no type {}", where, type);
+  if (!is_known_type(type)) refuse("{}: there is no type {}", where, type);
   return type;
 }
 
@@ -275,6 +274,10 @@ class schema_writer {
 };
 
 }  // namespace
+
+bool is_known_type(std::string_view type) {
+  return type == "integer" || std::find(all_types.begin(), all_types.end(), type) != all_types.end();
+}
 
 rule_id read_schema(grammar_builder& to, std::string_view schema, std::size_t& work) {
   json document = parse_json_as<schema_json>(schema, "the schema", schema_limits);

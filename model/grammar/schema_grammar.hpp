@@ -11,6 +11,9 @@ namespace troupe::detail {
 
 inline constexpr json_limits schema_limits{.depth = 96, .values = 100'000};
 
+/// Whether a schema's "type" may be this.
+bool is_known_type(std::string_view type);
+
 /// Adds to `work` what resolving the schema took, and refuses it where that becomes too much.
 grammar_builder::rule_id read_schema(grammar_builder& to, std::string_view schema, std::size_t& work);
 

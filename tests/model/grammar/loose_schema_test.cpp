@@ -58,6 +58,28 @@ TEST(loose_schemas, leave_out_a_keyword_whose_value_it_cannot_have_and_keep_the_
   EXPECT_FALSE(loosely_allows(no_names, R"({"a":1})"));
 }
 
+TEST(loose_schemas, leave_out_a_type_that_nobody_knows_and_keep_the_rest) {
+  const auto with = [](const std::string& type) {
+    return R"({"type":"object","required":["a","b"],"properties":{"a":{"type":)" + type + R"(},"b":{"type":"null"}}})";
+  };
+  for (const char* type : {R"("any")", R"("STRING")", R"(["int"])", R"(["int","null"])"}) {
+    EXPECT_TRUE(loosely_allows(with(type), R"({"a":5,"b":null})")) << type;
+    EXPECT_FALSE(loosely_allows(with(type), R"({"a":5,"b":5})")) << type;
+    EXPECT_FALSE(loosely_allows(with(type), "{}")) << type;
+  }
+  const std::string bounded = R"({"type":"int","maximum":5})";
+  EXPECT_TRUE(loosely_allows(bounded, "5"));
+  EXPECT_FALSE(loosely_allows(bounded, "6"));
+}
+
+TEST(loose_schemas, are_loosened_in_what_follows_a_list_of_items) {
+  const std::string schema =
+      R"({"type":"array","items":[{"type":"null"}],"additionalItems":{"type":"integer","multipleOf":5}})";
+  EXPECT_TRUE(loosely_allows(schema, "[null,7]"));
+  EXPECT_FALSE(loosely_allows(schema, R"([null,"7"])"));
+  EXPECT_FALSE(loosely_allows(schema, "[7]"));
+}
+
 TEST(loose_schemas, may_be_any_object) {
   const std::string elsewhere = R"({"type":"object","properties":{"a":{"$ref":"http://x/y"}}})";
   EXPECT_TRUE(loosely_allows(elsewhere, R"({"b":1})"));
