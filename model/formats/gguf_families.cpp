@@ -163,8 +163,9 @@ void read_olmo2(const arch_keys& keys, model_config& into) {
   read_two_kinds_of_layers(keys, 4, into);
 }
 
-/// Of models that see pictures, which have this name, too, the converter puts the neighbours apart.
-void refuse_pictures(const arch_keys& keys, model_config& into) {
+/// One window, if any. Models that see pictures, which have these names, too, are refused: of those the converter puts
+/// the neighbours apart.
+void read_without_pictures(const arch_keys& keys, model_config& into) {
   constexpr std::string_view sections = "rope.dimension_sections";
   if (keys.has(sections))
     refuse("{}: \"{}\" says that the model sees pictures, which is not supported for {}", keys.where(),
@@ -225,9 +226,9 @@ constexpr gguf_architecture architectures[] = {
     {.name = "gemma3", .read = read_gemma3},
     {.name = "granite", .read = read_granite},
     {.name = "olmo2", .read = read_olmo2},
-    {.name = "chatglm", .family = "glm", .read = refuse_pictures},
-    {.name = "glm4", .read = refuse_pictures},
-    {.name = "ernie4_5", .read = refuse_pictures},
+    {.name = "chatglm", .family = "glm", .read = read_without_pictures},
+    {.name = "glm4", .read = read_without_pictures},
+    {.name = "ernie4_5", .read = read_without_pictures},
     {.name = "qwen2moe", .is_mixture = true},
     {.name = "qwen3moe", .is_mixture = true},
     {.name = "qwen3vlmoe", .family = "qwen3moe", .is_mixture = true, .sees_pictures = true},

@@ -33,7 +33,7 @@ enum class linear_kind : std::uint8_t {
   token_gate,
   token_out
 };
-constexpr std::size_t linear_kinds = 16;
+constexpr std::size_t linear_kinds = to_size(linear_kind::token_out) + 1;
 constexpr auto every_linear = [] {
   std::array<linear_kind, linear_kinds> all{};
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<linear_kind>(i);
