@@ -55,19 +55,20 @@ auto read_at(const char* place, const Read& read) {
   }
 }
 
-void read_options(const request_fields& from, answer_order& to) {
+void read_options(const request_fields& from, std::uint64_t drawn_seed, answer_order& to) {
   if (auto adapter = from.text("adapter")) to.adapter = std::move(*adapter);
   if (const auto most = from.integer("max_tokens", INT64_MIN, INT64_MAX)) to.sampling.max_tokens = *most;
   if (const auto told = from.small("logprobs")) to.sampling.logprobs = told;
   read_sampling(from, to.sampling);
+  if (from.find("seed") && !seed_of(from)) to.sampling.seed = drawn_seed;
 }
 
-answer_order order_with(const json& options) {
+answer_order order_with(const json& options, std::uint64_t drawn_seed) {
   answer_order order;
   order.sampling.temperature = 0;
   order.sampling.max_tokens = 128;
   check_keys(options, false);
-  read_options(request_fields(options), order);
+  read_options(request_fields(options), drawn_seed, order);
   return order;
 }
 
@@ -109,20 +110,20 @@ batch_terms read_batch_terms(std::string_view options) {
   const json parsed = parse_options(options);
   const request_fields from(parsed);
   return read_at("options", [&] {
-    check(order_with(parsed).sampling, INT32_MAX);
+    check(order_with(parsed, 0).sampling, INT32_MAX);
     const auto weight = from.integer("weight", 1, most_weight).value_or(1);
     return batch_terms{from.text("endpoint").value_or(""), static_cast<std::uint64_t>(weight)};
   });
 }
 
-batch_line read_batch_line(std::string_view text, std::string_view options) {
+batch_line read_batch_line(std::string_view text, std::string_view options, std::uint64_t drawn_seed) {
   batch_line line;
   line.asked.format = std::make_unique<own_line_format>();
   const json common = parse_options(options), object = parse_object(text, "the line");
-  line.asked.order = read_at("options", [&] { return order_with(common); });
+  line.asked.order = read_at("options", [&] { return order_with(common, drawn_seed); });
   const request_fields from(object);
   check_keys(object, true);
-  read_options(from, line.asked.order);
+  read_options(from, drawn_seed, line.asked.order);
   line.asked.order.prompts.push_back(read_prompt(from));
   if (const json* custom_id = from.find("custom_id")) line.custom_id = id_text(*custom_id);
   return line;

@@ -28,9 +28,9 @@ using endpoint_line_reader =
     std::function<batch_line(std::string_view line, const std::string& endpoint, std::uint64_t seed)>;
 
 /// A line of our own form. `options` are the job's: a JSON object of the same keys (but for prompt, messages, tokens
-/// and custom_id) that apply where the line says nothing. The default is a greedy answer of 128 tokens. Throws
-/// input_error.
-batch_line read_batch_line(std::string_view line, std::string_view options);
+/// and custom_id) that apply where the line says nothing. The default is a greedy answer of 128 tokens. A seed of -1 is
+/// `drawn_seed`. Throws input_error.
+batch_line read_batch_line(std::string_view line, std::string_view options, std::uint64_t drawn_seed);
 /// A line's custom_id as JSON. Throws input_error where it is too long: every output repeats it.
 std::string custom_id_text(const std::string& custom_id);
 /// The line's custom_id as JSON, if one can be read at all.

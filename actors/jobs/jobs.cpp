@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t lines_read_at_once = 256;
 constexpr std::size_t largest_output = 4 << 20;  // fits into a frame even after JSON has escaped it again
 
-/// For a line that names no seed: the same one whenever the line is begun, also by the next head.
+/// For a line whose seed is drawn: the same one whenever the line is begun, also by the next head.
 std::uint64_t seed_for(const batch_queue::line& line) {
   fnv_hash seed;
   seed.add(line.job);
@@ -190,7 +190,7 @@ bool jobs_state::has_room_on_disk(const batch_queue::job& job) const try {
 batch_line jobs_state::read(const batch_queue::line& from, const batch_queue::job& job) const {
   const std::string& endpoint = job.endpoint;
   if (!endpoint.empty() && !parts_.read_for_endpoint) refuse("lines of {} are not read here", endpoint.substr(0, 64));
-  batch_line parsed = endpoint.empty() ? read_batch_line(from.text, job.options)
+  batch_line parsed = endpoint.empty() ? read_batch_line(from.text, job.options, seed_for(from))
                                        : parts_.read_for_endpoint(from.text, endpoint, seed_for(from));
   answer_order& order = parsed.asked.order;
   order.priority = request_priority::batch;

@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::size_t most_pipelined = 64 << 10;
 constexpr std::size_t longest_uncounted = 64 << 10;
-constexpr std::chrono::milliseconds linger_time{2000};
 
 /// Empty where the client has gone. One of IPv4 looks like that, also at a socket of IPv6.
 std::string address_at(const socket& from) {
@@ -74,6 +73,7 @@ void http_connection::on_read(const boost::system::error_code& fault, std::size_
   if (lingering_) {
     lingered_ += bytes;
     if (lingered_ > shared_->options.body_bytes) return drop();
+    extend_deadline(shared_->options.linger_time, lingered_);
     return read();
   }
   buffer_.commit(asio::buffer_copy(buffer_.prepare(bytes), asio::buffer(incoming_), bytes));
@@ -325,7 +325,8 @@ void http_connection::linger() {
   socket_.shutdown(tcp::socket::shutdown_send, ignored);
   lingering_ = true;
   buffer_.clear();
-  set_deadline(linger_time);
+  body_time_began_ = steady::now();
+  set_deadline(shared_->options.linger_time);
   read();
 }
 
@@ -367,12 +368,17 @@ void http_connection::begin_body_time() {
   extend_body_time();
 }
 
-/// A client may be slow, as long as its body comes. What surrounds chunks gives no time: it may go on for ever.
+/// What surrounds chunks gives no time: it may go on for ever.
 void http_connection::extend_body_time() {
   if (is_writing_) return;  // that it may go on, which it has to read first
-  const std::chrono::duration<double> earned(static_cast<double>(parser_->get().body().size()) /
-                                             static_cast<double>(shared_->options.body_rate));
-  deadline_ = body_time_began_ + shared_->options.body_time + std::chrono::duration_cast<steady::duration>(earned);
+  extend_deadline(shared_->options.body_time, parser_->get().body().size());
+}
+
+/// A client may be slow, as long as its body comes.
+void http_connection::extend_deadline(std::chrono::milliseconds at_least, std::size_t come) {
+  const auto rate = static_cast<double>(shared_->options.body_rate);
+  const std::chrono::duration<double> earned(static_cast<double>(come) / rate);
+  deadline_ = body_time_began_ + at_least + std::chrono::duration_cast<steady::duration>(earned);
 }
 
 /// The timer is armed lazily: a deadline that moves away costs nothing.

@@ -138,6 +138,7 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
 
   void begin_body_time();
   void extend_body_time();
+  void extend_deadline(std::chrono::milliseconds at_least, std::size_t come);
   void set_deadline(std::chrono::milliseconds in);
   void clear_deadline() { deadline_ = steady::time_point::max(); }
   void arm();
@@ -156,7 +157,7 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
   std::optional<parser> parser_;
   http_request head_;  ///< without the body, once it was taken
   std::size_t body_reserved_ = 0;
-  steady::time_point body_time_began_;
+  steady::time_point body_time_began_;   ///< or that of what is left of it, which nobody wants
   std::shared_ptr<http_answer> answer_;  ///< of the request in progress
   std::string writing_;
   std::size_t written_ = 0;

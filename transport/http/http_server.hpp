@@ -37,6 +37,7 @@ struct http_options {
   std::chrono::milliseconds header_time{10'000};  ///< from a request's first byte to its head
   std::chrono::milliseconds body_time{60'000};    ///< from there to its end, and more for a long body:
   std::size_t body_rate = 32 << 10;               ///< each so many bytes of it that come give another second
+  std::chrono::milliseconds linger_time{2'000};   ///< for what is left of a refused one, and more as it comes
   std::chrono::milliseconds write_time{30'000};   ///< in which some of what was written must have gone
   std::chrono::milliseconds grace{3'000};         ///< for requests in progress when the server is stopped
 

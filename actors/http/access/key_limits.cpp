@@ -17,10 +17,13 @@ std::int64_t whole(double left) {
 
 namespace detail {
 
-void refilled_bucket::refill(std::int64_t per_minute, instant now) {
-  const auto rate = static_cast<double>(per_minute);
+void refilled_bucket::refill(instant now) {
   left_ = std::min(left_ + per_minute_ * static_cast<double>((now - at_).count()) / minute, per_minute_);
   at_ = now;
+}
+
+void refilled_bucket::limit_to(std::int64_t per_minute) {
+  const auto rate = static_cast<double>(per_minute);
   if (rate == per_minute_) return;
   left_ = per_minute_ > 0 && rate > 0 ? left_ + rate - per_minute_ : rate;  // what was used stays counted
   per_minute_ = rate;
@@ -36,7 +39,10 @@ duration refilled_bucket::until(double wanted) const {
 result<key_limits::ticket, key_limits::refused> key_limits::begin(const std::string& key, const rate_limits& limits) {
   const std::lock_guard lock(accounts_->mutex);
   account& own = accounts_->by_key[key];
-  const standing left = refill(own, limits);
+  refill(own);
+  own.requests.limit_to(limits.requests_per_minute);
+  own.tokens.limit_to(limits.tokens_per_minute);
+  const standing left = own.left();
   if (limits.concurrent > 0 && own.running >= limits.concurrent) return refused{limit::concurrent, soon, left};
   if (limits.requests_per_minute > 0 && left.requests.left < 1)
     return refused{limit::requests, own.requests.until(1), left};
@@ -55,18 +61,25 @@ void key_limits::use_tokens(const std::string& key, std::int64_t tokens) {
   if (found != accounts_->by_key.end()) found->second.tokens.take(tokens);
 }
 
-key_limits::standing key_limits::standing_of(const std::string& key, const rate_limits& limits) {
+key_limits::standing key_limits::standing_of(const std::string& key) {
   const std::lock_guard lock(accounts_->mutex);
-  return refill(accounts_->by_key[key], limits);
+  account& own = accounts_->by_key[key];
+  refill(own);
+  return own.left();
 }
 
-key_limits::standing key_limits::refill(account& own, const rate_limits& limits) {
-  const auto refilled = [now = clock_.now()](detail::refilled_bucket& bucket, std::int64_t per_minute) {
-    bucket.refill(per_minute, now);
-    return allowance{.per_minute = per_minute, .left = whole(bucket.left()), .until_full = bucket.until_full()};
+void key_limits::refill(account& own) {
+  const instant now = clock_.now();
+  own.requests.refill(now);
+  own.tokens.refill(now);
+}
+
+key_limits::standing key_limits::account::left() const {
+  const auto allowed = [](const detail::refilled_bucket& bucket) {
+    return allowance{
+        .per_minute = bucket.per_minute(), .left = whole(bucket.left()), .until_full = bucket.until_full()};
   };
-  return {.requests = refilled(own.requests, limits.requests_per_minute),
-          .tokens = refilled(own.tokens, limits.tokens_per_minute)};
+  return {.requests = allowed(requests), .tokens = allowed(tokens)};
 }
 
 }  // namespace troupe

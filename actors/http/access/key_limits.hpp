@@ -33,11 +33,14 @@ namespace detail {
 /// Holds at most `per_minute`; below zero it is in debt.
 class refilled_bucket {
  public:
-  /// Adds what came back since the last call. A changed limit applies from now on, a new one full.
-  void refill(std::int64_t per_minute, instant now);
+  /// Adds what came back since the last call.
+  void refill(instant now);
+  /// Another limit applies from now on, and a new one begins full.
+  void limit_to(std::int64_t per_minute);
   void take(std::int64_t amount) {
     if (per_minute_ > 0) left_ -= static_cast<double>(amount);
   }
+  std::int64_t per_minute() const { return static_cast<std::int64_t>(per_minute_); }
   double left() const { return left_; }
   /// The time until `wanted` is there, or until the bucket is full.
   duration until(double wanted) const;
@@ -73,22 +76,25 @@ class key_limits {
 
   explicit key_limits(const clock& time) : clock_(time) {}
 
-  /// Begins a request, or says why it may not begin.
+  /// Begins a request, or says why it may not begin. The key has these limits from now on.
   result<ticket, refused> begin(const std::string& key, const rate_limits& limits);
   /// Takes tokens that were used by a request.
   void use_tokens(const std::string& key, std::int64_t tokens);
-  standing standing_of(const std::string& key, const rate_limits& limits);
+  /// By the limits that the key had when its last request came.
+  standing standing_of(const std::string& key);
 
  private:
   struct account {
     detail::refilled_bucket requests, tokens;
     std::int64_t running = 0;
+
+    standing left() const;
   };
   struct accounts {
     std::mutex mutex;
     std::map<std::string, account> by_key;
   };
-  standing refill(account& own, const rate_limits& limits);
+  void refill(account& own);
 
   const clock& clock_;
   std::shared_ptr<accounts> accounts_ = std::make_shared<accounts>();  ///< tickets may outlive this

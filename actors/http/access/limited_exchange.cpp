@@ -39,7 +39,7 @@ std::string limit_text(key_limits::limit reached, const rate_limits& limits) {
 class limited_exchange final : public forwarding_exchange {
  public:
   limited_exchange(const api_call& call, key_limits::ticket ticket)
-      : forwarding_exchange(call.exchange), context_(call.context), key_(call.key), ticket_(std::move(ticket)) {}
+      : forwarding_exchange(call.exchange), context_(call.context), key_(call.key.name), ticket_(std::move(ticket)) {}
 
   void reply(http_response response) override {
     response = with_standing(std::move(response));
@@ -54,12 +54,12 @@ class limited_exchange final : public forwarding_exchange {
 
  private:
   http_response with_standing(http_response response) const {
-    add_standing(response.headers, context_->limits.standing_of(key_.name, key_.limits));
+    add_standing(response.headers, context_->limits.standing_of(key_));
     return response;
   }
 
   std::shared_ptr<api_context> context_;
-  api_key key_;
+  std::string key_;
   key_limits::ticket ticket_;
 };
 

@@ -20,7 +20,8 @@ json text_part(const placed_json& block) {
   return {{"type", "text"}, {"text", block.text("text")}};
 }
 
-bool is_said(const json& message) {
+/// What a call returned comes next, and nothing else that the assistant says.
+bool may_go_on(const json& message) {
   return (message["role"] == "user" || message["role"] == "assistant") && !message.contains("tool_calls");
 }
 
@@ -36,8 +37,8 @@ void add_line(std::string& to, const std::string& line) {
 
 /// What one role says in several turns is one message, as at Anthropic: many templates refuse two.
 void add_message(json& messages, json message) {
-  const bool goes_on = !messages.empty() && messages.back()["role"] == message["role"] && is_said(messages.back());
-  if (!goes_on || !is_said(message)) return messages.push_back(std::move(message));
+  const bool goes_on = !messages.empty() && messages.back()["role"] == message["role"] && may_go_on(messages.back());
+  if (!goes_on) return messages.push_back(std::move(message));
   json &last = messages.back(), &said = last["content"];
   said = parts_of(std::move(said));
   for (const json& part : parts_of(std::move(message["content"]))) said.push_back(part);
@@ -45,6 +46,7 @@ void add_message(json& messages, json message) {
     json& thoughts = last.emplace("reasoning_content", "").first.value();
     add_line(thoughts.get_ref<std::string&>(), thought->get_ref<const std::string&>());
   }
+  if (const auto calls = message.find("tool_calls"); calls != message.end()) last["tool_calls"] = std::move(*calls);
 }
 
 /// Makes one message of an assistant.

@@ -10,7 +10,7 @@ namespace troupe::test {
 namespace {
 
 std::string refused_line(const std::string& text) {
-  return refusal([&] { (void)read_batch_line(text, ""); });
+  return refusal([&] { (void)read_batch_line(text, "", 0); });
 }
 
 TEST(batch_line, says_which_key_is_meant) {
@@ -34,6 +34,19 @@ TEST(batch_line, refuses_a_custom_id_that_would_make_every_output_long) {
   EXPECT_EQ(refused_line(line(512)), "");
   EXPECT_EQ(refused_line(line(513)), "custom_id has 513 bytes: use at most 512");
   EXPECT_EQ(custom_id_of(line(513)), "") << "its error does not repeat it either";
+}
+
+TEST(batch_line, has_the_seed_that_was_drawn_for_it_where_it_asks_for_one) {
+  const auto seed = [](const char* line, const char* options) {
+    return read_batch_line(line, options, 42).asked.order.sampling.seed;
+  };
+  const char *says_nothing = R"({"prompt":"x"})", *drawn = R"({"prompt":"x","seed":-1})";
+  EXPECT_EQ(seed(says_nothing, ""), 0u);
+  EXPECT_EQ(seed(drawn, ""), 42u);
+  EXPECT_EQ(seed(drawn, R"({"seed":7})"), 42u);
+  EXPECT_EQ(seed(says_nothing, R"({"seed":7})"), 7u);
+  EXPECT_EQ(seed(says_nothing, R"({"seed":-1})"), 42u);
+  EXPECT_EQ(seed(R"({"prompt":"x","seed":3})", R"({"seed":-1})"), 3u);
 }
 
 TEST(batch_line, says_what_a_model_is_called) {

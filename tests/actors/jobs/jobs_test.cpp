@@ -116,7 +116,7 @@ class no_format final : public answer_format {
 TEST_F(jobs, go_on_whatever_is_thrown_over_a_line) {
   const auto reader = [](std::string_view text, const std::string&, std::uint64_t) {
     if (text.find("bad") != text.npos) throw std::runtime_error("cannot be read");
-    batch_line line = read_batch_line(text, "");
+    batch_line line = read_batch_line(text, "", 0);
     line.asked.format = std::make_unique<no_format>();
     return line;
   };
@@ -148,7 +148,7 @@ TEST_F(jobs, fail_whose_options_nobody_can_read_any_more) {
 endpoint_line_reader reader_of_two_prompts(inbox& seeds) {
   return [&seeds](std::string_view text, const std::string&, std::uint64_t seed) {
     seeds.put(seed);
-    batch_line line = read_batch_line(text, "");
+    batch_line line = read_batch_line(text, "", 0);
     line.asked.order.prompts.push_back(line.asked.order.prompts[0]);
     return line;
   };
@@ -174,6 +174,19 @@ TEST_F(jobs, give_each_line_a_seed_of_its_own_that_is_the_same_in_every_life) {
     if (drawn == &first) now.submit("job-1", lines(2), {{"endpoint", "/v1/any"}});
     for (int i = 0; i < 2; ++i) drawn->push_back(seeds.take<std::uint64_t>());
   }
+  EXPECT_NE(first[0], first[1]);
+  EXPECT_EQ(first, later);
+}
+
+TEST_F(jobs, draw_a_seed_for_each_line_of_our_own_form_that_asks_for_one) {
+  std::vector<std::uint64_t> first, later;
+  for (auto* drawn : {&first, &later}) {
+    head now(folder_, prompts_);
+    const std::string asks = R"({"prompt":"A","seed":-1})";
+    if (drawn == &first) now.submit("job-1", {asks, asks});
+    for (int i = 0; i < 2; ++i) drawn->push_back(now.next().engine.sampling.seed);
+  }
+  EXPECT_NE(first[0], 0u);
   EXPECT_NE(first[0], first[1]);
   EXPECT_EQ(first, later);
 }

@@ -141,6 +141,24 @@ TEST_F(http_server_test, reads_to_its_end_what_nobody_wants_before_it_closes) {
   EXPECT_TRUE(client.was_closed());
 }
 
+TEST_F(http_server_test, reads_longer_what_nobody_wants_as_long_as_it_comes) {
+  start({.header_time = 1s, .body_rate = 1, .linger_time = 500ms, .takes_long_body = [](const http_request&) {
+           return false;
+         }});
+  raw_client slow(server_->port()), silent(server_->port());
+  for (raw_client* each : {&slow, &silent}) {
+    each->say("POST /x HTTP/1.1\r\nhost: x\r\ncontent-length: 9000000\r\n\r\n");
+    EXPECT_TRUE(each->hear_all().ends_with("POST /x "));
+    if (each == &slow) slow.say(std::string(60, 'x'));
+  }
+  raw_client late(server_->port());
+  late.say("GET / HT");
+  EXPECT_EQ(status_of(late.hear_all()), 408);  // so that time has passed
+  const std::string rest(8'000'000, 'x');      // more than sockets hold
+  EXPECT_TRUE(slow.say(rest));
+  EXPECT_FALSE(silent.say(rest));
+}
+
 /// Neither what stands behind a chunk's size nor what follows the last chunk ever ends.
 TEST_F(http_server_test, bounds_what_surrounds_chunks) {
   start({.header_bytes = 2048});

@@ -27,7 +27,7 @@ TEST(key_limits, gives_back_a_minutes_worth_of_requests_evenly) {
   time.advance(seconds(1));
   EXPECT_TRUE(limits.begin("ann", six));
   time.advance(seconds(3600));
-  EXPECT_EQ(limits.standing_of("ann", six).requests.left, 6) << "no more is saved up";
+  EXPECT_EQ(limits.standing_of("ann").requests.left, 6) << "no more is saved up";
 }
 
 TEST(key_limits, takes_tokens_as_they_are_used_and_waits_for_debts) {
@@ -43,7 +43,7 @@ TEST(key_limits, takes_tokens_as_they_are_used_and_waits_for_debts) {
   EXPECT_EQ(refused.error().left.tokens.left, 0);
   time.advance(seconds(31));
   EXPECT_TRUE(limits.begin("ann", sixty));
-  EXPECT_EQ(limits.standing_of("ann", sixty).tokens.left, 1);
+  EXPECT_EQ(limits.standing_of("ann").tokens.left, 1);
 }
 
 TEST(key_limits, counts_requests_in_progress_until_they_are_let_go) {
@@ -66,9 +66,11 @@ TEST(key_limits, take_a_changed_limit_at_once) {
   EXPECT_TRUE(limits.begin("ann", {}));
   limits.use_tokens("ann", 1000);
   const rate_limits hundred{.tokens_per_minute = 100}, fifty{.tokens_per_minute = 50};
-  EXPECT_EQ(limits.standing_of("ann", hundred).tokens.left, 100) << "what was used without a limit is no debt";
+  EXPECT_TRUE(limits.begin("ann", hundred));
+  EXPECT_EQ(limits.standing_of("ann").tokens.left, 100) << "what was used without a limit is no debt";
   limits.use_tokens("ann", 40);
-  EXPECT_EQ(limits.standing_of("ann", fifty).tokens.left, 10);
+  EXPECT_TRUE(limits.begin("ann", fifty));
+  EXPECT_EQ(limits.standing_of("ann").tokens.left, 10);
 }
 
 TEST(key_limits, give_back_what_came_back_before_a_limit_was_changed) {
@@ -77,20 +79,25 @@ TEST(key_limits, give_back_what_came_back_before_a_limit_was_changed) {
   const rate_limits three{.requests_per_minute = 3}, four{.requests_per_minute = 4};
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(limits.begin("ann", three));
   time.advance(seconds(20));
-  EXPECT_EQ(limits.standing_of("ann", four).requests.left, 2) << "the one of 20 seconds, and one more than before";
+  EXPECT_TRUE(limits.begin("ann", four));
+  EXPECT_EQ(limits.standing_of("ann").requests.left, 1) << "the one of 20 seconds, one more than before, and this one";
   time.advance(seconds(3600));
-  EXPECT_EQ(limits.standing_of("ann", three).requests.left, 3);
+  EXPECT_TRUE(limits.begin("ann", three));
+  EXPECT_EQ(limits.standing_of("ann").requests.left, 2);
 }
 
 TEST(key_limits, begin_full_where_there_were_none) {
   manual_clock time;
   key_limits limits(time);
   const rate_limits hundred{.tokens_per_minute = 100}, none{.requests_per_minute = 1};
-  EXPECT_EQ(limits.standing_of("ann", hundred).tokens.left, 100);
+  EXPECT_TRUE(limits.begin("ann", hundred));
+  EXPECT_EQ(limits.standing_of("ann").tokens.left, 100);
   limits.use_tokens("ann", 1000);
-  EXPECT_EQ(limits.standing_of("ann", hundred).tokens.left, 0);
-  limits.standing_of("ann", none);
-  EXPECT_EQ(limits.standing_of("ann", hundred).tokens.left, 100) << "the debt went with the limit";
+  EXPECT_EQ(limits.standing_of("ann").tokens.left, 0);
+  EXPECT_TRUE(limits.begin("ann", none));
+  EXPECT_EQ(limits.standing_of("ann").tokens.per_minute, 0);
+  EXPECT_TRUE(limits.begin("ann", hundred));
+  EXPECT_EQ(limits.standing_of("ann").tokens.left, 100) << "the debt went with the limit";
 }
 
 TEST(key_limits, tickets_may_outlive_the_limits) {
@@ -113,6 +120,13 @@ class limited_api : public api_test {
   }
   std::future<answered> complete(const std::string& key) {
     return ask("POST", "/v1/completions", R"({"prompt":"AB"})", as_key(key));
+  }
+  /// Of a request that computes nothing, but is counted.
+  answered standing(const std::string& key) { return ask("POST", "/v1/completions", "x", as_key(key)).get(); }
+  bool limit_to(const std::string& key, std::int64_t tokens) {
+    limit_api_key(api_keys_file(folder_.path() / "state"), "ann",
+                  [&](api_key& changed) { changed.limits.tokens_per_minute = tokens; });
+    return is_soon([&] { return standing(key).headers.contains("x-ratelimit-limit-tokens") == (tokens > 0); });
   }
 };
 
@@ -162,22 +176,33 @@ TEST_F(limited_api, takes_no_tokens_of_what_was_refused) {
 
 TEST_F(limited_api, takes_no_debt_from_when_a_limit_was_removed) {
   const std::string key = key_with({.tokens_per_minute = 10});
-  const auto standing = [&] { return ask("POST", "/v1/completions", "x", {{"authorization", "Bearer " + key}}).get(); };
-  const auto limit_to = [&](std::int64_t tokens) {
-    limit_api_key(api_keys_file(folder_.path() / "state"), "ann",
-                  [&](api_key& changed) { changed.limits.tokens_per_minute = tokens; });
-    return is_soon([&] { return standing().headers.contains("x-ratelimit-limit-tokens") == (tokens > 0); });
-  };
   const auto use_some = [&] {
     auto answering = complete(key);
     give(gateway_.take<begin_request>(), "cde", "stop");
     EXPECT_EQ(answering.get().status, 200);
   };
   use_some();
-  ASSERT_TRUE(limit_to(0));
+  ASSERT_TRUE(limit_to(key, 0));
   for (int i = 0; i < 4; ++i) use_some();
-  ASSERT_TRUE(limit_to(10));
-  EXPECT_EQ(standing().headers["x-ratelimit-remaining-tokens"], "10");
+  ASSERT_TRUE(limit_to(key, 10));
+  EXPECT_EQ(standing(key).headers["x-ratelimit-remaining-tokens"], "10");
+}
+
+TEST_F(limited_api, keeps_the_debt_of_what_began_before_the_first_limit) {
+  const std::string key = key_with({});
+  auto first = complete(key);
+  const auto of_first = gateway_.take<begin_request>();
+  auto second = complete(key);
+  const auto of_second = gateway_.take<begin_request>();
+  ASSERT_TRUE(limit_to(key, 1));
+  give(of_first, "cde", "stop");
+  EXPECT_EQ(first.get().headers["x-ratelimit-remaining-tokens"], "0");
+  EXPECT_EQ(standing(key).status, 429);
+  give(of_second, "cde", "stop");
+  EXPECT_EQ(second.get().status, 200);
+  answered next = standing(key);
+  EXPECT_EQ(next.status, 429);
+  EXPECT_EQ(next.headers["x-ratelimit-remaining-tokens"], "0");
 }
 
 TEST_F(limited_api, lets_the_next_one_in_when_a_request_has_ended) {

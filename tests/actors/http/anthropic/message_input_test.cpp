@@ -54,7 +54,7 @@ TEST_F(message_input, is_one_message_where_turns_of_one_role_follow_one_another)
       json::array({said("user", ""), said("user", "a"), said("user", json::array({text("b"), text("b")})),
                    said("assistant", "c"), said("assistant", thinking), said("assistant", thinking),
                    said("assistant", call), said("user", result), said("user", "d")});
-  EXPECT_EQ(prompt_of(asking({{"messages", turns}})), letters("u:a/b/b;a:(Hm/Hm)c/c/c;a:<go7>;t:o;u:d/d;a:"));
+  EXPECT_EQ(prompt_of(asking({{"messages", turns}})), letters("u:a/b/b;a:(Hm/Hm)c/c/c<go7>;t:o;u:d/d;a:"));
 }
 
 TEST_F(message_input, takes_back_an_answer_without_a_text) {
