@@ -12,6 +12,7 @@ scheduler=${TROUPE_SCHEDULER:-'kv_memory = "256MiB"'}
 folder=$(mktemp -d)
 port=$((21000 + RANDOM % 5000))
 export TROUPE_CONNECT=tcp://127.0.0.1:$port
+unset TROUPE_KEY
 trap '"$troupe" down "$folder/cluster.toml" > /dev/null 2>&1 || true; rm -rf "$folder"' EXIT
 
 new_cluster() {  # of nodes that are named next
