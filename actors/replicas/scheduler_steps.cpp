@@ -9,6 +9,8 @@ void scheduler_state::pump() {
   if (running_) {
     move_adapters();
     while (in_flight_.size() < steps_in_flight_ && requests_->plan_step(clock_.now(), order_)) send_order();
+    // Otherwise no step would come whose end has an adapter loaded that was only now asked for.
+    if (in_flight_.empty() && residency_->is_anybody_waiting()) move_adapters();
   }
   tell_ended();
 }

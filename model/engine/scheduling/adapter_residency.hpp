@@ -63,7 +63,8 @@ class adapter_residency {
   bool is_ready(adapter_version version);
 
   using test = std::function<bool(adapter_version)>;
-  /// Once for each step, between two steps. `is_wanted`: some sequence waits for it; all are, if none is given.
+  /// Once for each step, between two steps; and where no step is under way that another turn would follow.
+  /// `is_wanted`: some sequence waits for it; all are, if none is given.
   const moves& turn(const test& is_pinned, const test& is_wanted = {});
   /// What became of a load that turn() asked for.
   void loaded(adapter_version version);

@@ -19,6 +19,14 @@ TEST_F(scheduler, has_an_adapter_loaded_on_every_stage_before_a_request_with_it_
   EXPECT_EQ(with.step.plan.rows[0].adapter, pricing);
 }
 
+TEST_F(scheduler, has_an_adapter_loaded_at_once_where_no_step_is_in_flight) {
+  const adapter_version pricing = publish_pricing();
+  begin_life(1);
+  ask(1, "AB", 10, pricing);
+  end_life();  // long before anything wakes the scheduler
+  EXPECT_EQ(last_.take<load_adapter>().version, pricing);
+}
+
 TEST_F(scheduler, gives_requests_back_whose_adapter_cannot_be_loaded) {
   const adapter_version pricing = publish_pricing();
   begin_life(1, 64, 1);
