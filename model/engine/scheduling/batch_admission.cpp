@@ -220,21 +220,24 @@ bool batch_scheduler::push_out_last(Allowed&& allowed) {
 }
 
 /// Tokens of the step that are still free when all sequences of this priority or before it have theirs; long prompts
-/// leave half.
+/// leave half to those of their class.
 std::int64_t batch_scheduler::tokens_for_new(request_priority priority) const {
-  std::int64_t before = 0, of_long = 0, batch = 0;
+  struct {
+    std::int64_t of_short = 0, of_long = 0;
+  } before, batch;
   const auto count = [&](const sequence_state* sequence) {
     if (!sequence->can_join() || sequence->stalled) return;
-    std::int64_t& sum = sequence->in_batch_tier() ? batch : costs_.is_long(*sequence) ? of_long : before;
-    sum += static_cast<std::int64_t>(sequence->pending());
+    auto& sums = sequence->in_batch_tier() ? batch : before;
+    (costs_.is_long(*sequence) ? sums.of_long : sums.of_short) += static_cast<std::int64_t>(sequence->pending());
   };
   std::for_each(running_.begin(), running_.end(), count);
   std::for_each(started_.begin(), started_.end(), count);
-  const bool any_batch = batch > 0 || queue_of(request_priority::batch).size() > 0;
+  const std::int64_t most = options_.max_batch_tokens;
+  const bool any_batch = batch.of_short + batch.of_long > 0 || queue_of(request_priority::batch).size() > 0;
   if (priority == request_priority::interactive)
-    return options_.max_batch_tokens - before - std::min<std::int64_t>(of_long, options_.max_batch_tokens / 2) -
-           (any_batch ? kept_for_batch() : 0);
-  return std::max(options_.max_batch_tokens - before - of_long - batch, kept_for_batch() - batch);
+    return most - before.of_short - std::min(before.of_long, most / 2) - (any_batch ? kept_for_batch() : 0);
+  const std::int64_t room = std::max(most - before.of_short - before.of_long, kept_for_batch());
+  return room - batch.of_short - std::min(batch.of_long, room / 2);
 }
 
 }  // namespace troupe

@@ -21,9 +21,9 @@
 //   prompts may have (batch_share) is kept for batch; what is left goes to guesses, which never push anybody out. While
 //   an interactive answer is in the step, prompts get only as many as make it some times as long (prompt_allowance), so
 //   that nobody who reads along waits for a stranger's long prompt.
-// - A long prompt, one that takes several steps, leaves half of what prompts may have to shorter ones that came later,
-//   and a second long one of its class waits until the first is nearly done, unless that is in another step that is in
-//   flight: no short question waits for a stranger's book.
+// - A long prompt, one that takes several steps, leaves half of what prompts of its class may have to shorter ones that
+//   came later, and a second long one of its class waits until the first is nearly done, unless that is in another step
+//   that is in flight: no short question waits for a stranger's book.
 // - Urgent is what must not wait any longer: an adapter of which nothing ran for `adapter_patience` steps, or the batch
 //   class after `batch_patience` steps without a row, each until it has `urgent_tokens` new tokens; and the oldest of a
 //   class of which nobody could start for `head_patience` steps, to its end. Urgent sequences go before all others,

@@ -89,7 +89,7 @@ std::int64_t batch_scheduler::give_tokens(planning& step) {
                                        costs_.affordable(*sequence, shares.most_for(is_batch, is_short)));
     const std::int64_t cost = costs_.of(*sequence, more);
     sequence->planned_tokens = 1 + static_cast<std::int32_t>(more);
-    shares.take(cost, is_short);
+    shares.take(cost, is_batch, is_short);
     left -= cost;
   }
   if (somebody_reads()) step.mixed = mixed_step{step.now, most - left};
@@ -124,10 +124,9 @@ detail::prompt_shares batch_scheduler::share_out(std::int64_t tokens) const {
   detail::prompt_shares::demand wanted;
   for (const sequence_state* sequence : chosen_) {
     const std::int64_t more = static_cast<std::int64_t>(sequence->pending()) - 1;
-    if (sequence->in_batch_tier())
-      wanted.batch += more;
-    else if (!costs_.is_long(*sequence))
-      wanted.short_prompts += more;
+    const bool is_batch = sequence->in_batch_tier();
+    if (is_batch) wanted.batch += more;
+    if (!costs_.is_long(*sequence)) (is_batch ? wanted.short_batch : wanted.short_prompts) += more;
   }
   const std::int64_t budget = prompt_budget();
   return {std::min(tokens, budget), budget / options_.batch_share, wanted};

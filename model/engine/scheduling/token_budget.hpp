@@ -36,28 +36,41 @@ class token_costs {
 };
 
 /// What prompts have of one step. While others take theirs, a share is kept for batch, and half of the rest for short
-/// prompts.
+/// prompts. Batch comes last: of what is left by then, half is kept for its short prompts.
 class prompt_shares {
  public:
   struct demand {
-    std::int64_t batch = 0, short_prompts = 0;
+    std::int64_t batch = 0, short_prompts = 0;  ///< short ones that are not batch
+    std::int64_t short_batch = 0;               ///< of `batch`
   };
   prompt_shares(std::int64_t tokens, std::int64_t batch_share, demand wanted)
       : left_(tokens),
         kept_for_batch_(std::min({wanted.batch, batch_share, tokens})),
-        kept_for_short_(std::min(wanted.short_prompts, (tokens - kept_for_batch_) / 2)) {}
+        kept_for_short_(std::min(wanted.short_prompts, (tokens - kept_for_batch_) / 2)),
+        wanted_by_short_batch_(wanted.short_batch) {}
 
   std::int64_t most_for(bool is_batch, bool is_short) const {
-    const std::int64_t kept = is_batch ? 0 : kept_for_batch_ + (is_short ? 0 : kept_for_short_);
-    return std::max<std::int64_t>(left_ - kept, 0);
+    const std::int64_t for_short = is_short ? 0 : is_batch ? kept_for_short_batch() : kept_for_short_;
+    return std::max<std::int64_t>(left_ - for_short - (is_batch ? 0 : kept_for_batch_), 0);
   }
-  void take(std::int64_t cost, bool is_short) {
+  void take(std::int64_t cost, bool is_batch, bool is_short) {
     left_ -= cost;
-    if (is_short) kept_for_short_ = std::max<std::int64_t>(kept_for_short_ - cost, 0);
+    if (is_batch) {
+      taken_by_batch_ += cost;
+      if (is_short) taken_by_short_batch_ += cost;
+    } else if (is_short) {
+      kept_for_short_ = std::max<std::int64_t>(kept_for_short_ - cost, 0);
+    }
   }
 
  private:
-  std::int64_t left_, kept_for_batch_, kept_for_short_;
+  std::int64_t kept_for_short_batch() const {
+    const std::int64_t kept = std::min(wanted_by_short_batch_, (left_ + taken_by_batch_) / 2);
+    return std::max<std::int64_t>(kept - taken_by_short_batch_, 0);
+  }
+
+  std::int64_t left_, kept_for_batch_, kept_for_short_, wanted_by_short_batch_;
+  std::int64_t taken_by_batch_ = 0, taken_by_short_batch_ = 0;
 };
 
 }  // namespace troupe::detail

@@ -58,7 +58,7 @@ random_load with_states(random_load load, const char* name, std::int32_t beginni
 std::vector<random_load> loads() {
   std::vector<random_load> all{
       {"roomy", options_of(400, 256, 128, 24, 4, 1, 64), 120, 40, 6, 3, 3, 0.15, 0.01, 0, 0, 200, 200},
-      {"tiny_pool", options_of(13, 200, 48, 8, 2, 1, 16), 150, 60, 4, 3, 4, 0.04, 0.003, 0, 3, 2000, 9000},
+      {"tiny_pool", options_of(13, 200, 48, 8, 2, 1, 16), 150, 60, 4, 3, 4, 0.04, 0.003, 0, 3, 2500, 9000},
       {"tiny_budget", options_of(60, 128, 4, 4, 1, 1, 16), 60, 20, 5, 2, 2, 0.03, 0.003, 0, 2, 2000, 4000},
       {"one_at_a_time", options_of(9, 144, 1, 1, 1, 1, 16), 40, 12, 3, 2, 1, 0.016, 0.003, 0, 1, 5000, 2500},
       {"pipeline", options_of(120, 256, 64, 24, 3, 3, 16), 120, 40, 6, 3, 3, 0.08, 0.01, 0, 2, 400, 500},

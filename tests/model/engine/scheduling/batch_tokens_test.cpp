@@ -59,15 +59,16 @@ TEST(batch_tokens, learns_how_many_tokens_of_prompts_make_a_step_three_times_as_
   EXPECT_NEAR(learned_bound(true), 20, 2);
 }
 
-TEST(batch_tokens, lets_a_short_prompt_pass_a_long_one_that_came_first) {
+void expect_that_short_prompts_pass_long_ones(sequence_request (*request)(std::size_t, std::int64_t, token_id)) {
   auto options = options_for_long_prompts();
   engine_simulation engine(options);
-  engine.submit(request_of(2000, 4, 1));
+  engine.submit(request(2000, 4, 1));
   ASSERT_TRUE(engine.plan());
   land(engine);
-  engine.submit(request_of(1900, 4, 2));
-  engine.submit(request_of(50, 4, 3));
+  engine.submit(request(1900, 4, 2));
+  engine.submit(request(50, 4, 3));
   ASSERT_TRUE(engine.plan());
+  ASSERT_NE(row_of(engine, 3), nullptr);
   EXPECT_EQ(row_of(engine, 3)->tokens, 32) << "half of a step";
   EXPECT_EQ(row_of(engine, 1)->tokens, 32);
   EXPECT_EQ(row_of(engine, 2), nullptr) << "one long prompt at a time";
@@ -81,6 +82,14 @@ TEST(batch_tokens, lets_a_short_prompt_pass_a_long_one_that_came_first) {
     done = row_of(engine, 1)->complete;
     EXPECT_EQ(row_of(engine, 2) != nullptr, done) << "the next one begins in what the last step of the first has left";
   }
+}
+
+TEST(batch_tokens, lets_a_short_prompt_pass_a_long_one_that_came_first) {
+  expect_that_short_prompts_pass_long_ones(request_of);
+}
+
+TEST(batch_tokens, lets_a_short_batch_prompt_pass_a_long_one_that_came_first) {
+  expect_that_short_prompts_pass_long_ones(batch_request);
 }
 
 TEST(batch_tokens, gives_a_prompt_fewer_tokens_of_a_step_far_into_it_and_always_one) {

@@ -33,11 +33,25 @@ TEST(prompt_shares, keep_some_for_batch_and_half_of_the_rest_for_short_prompts) 
   EXPECT_EQ(shares.most_for(false, false), 35);
   EXPECT_EQ(shares.most_for(false, true), 70);
   EXPECT_EQ(shares.most_for(true, false), 80);
-  shares.take(35, false);
+  shares.take(35, false, false);
   EXPECT_EQ(shares.most_for(false, true), 35);
-  shares.take(20, true);
+  shares.take(20, false, true);
   EXPECT_EQ(shares.most_for(false, false), 0);
   EXPECT_EQ(shares.most_for(true, true), 25);
+}
+
+TEST(prompt_shares, keep_half_of_what_batch_has_for_its_short_prompts) {
+  prompt_shares shares(80, 10, {.batch = 500, .short_batch = 300});
+  shares.take(50, false, false);
+  EXPECT_EQ(shares.most_for(true, false), 15);
+  EXPECT_EQ(shares.most_for(true, true), 30);
+  shares.take(6, true, true);
+  EXPECT_EQ(shares.most_for(true, false), 15) << "they have six of their half";
+  shares.take(15, true, false);
+  EXPECT_EQ(shares.most_for(true, false), 0);
+  EXPECT_EQ(shares.most_for(true, true), 9);
+  const prompt_shares last(80, 10, {.batch = 500, .short_batch = 3});
+  EXPECT_EQ(last.most_for(true, false), 77) << "no more than is wanted";
 }
 
 TEST(prompt_shares, keep_no_more_than_is_wanted) {
