@@ -123,7 +123,7 @@ std::optional<std::int32_t> batch_scheduler::keep_state(sequence_state& sequence
 detail::prompt_shares batch_scheduler::share_out(std::int64_t tokens) const {
   detail::prompt_shares::demand wanted;
   for (const sequence_state* sequence : chosen_) {
-    const std::int64_t more = static_cast<std::int64_t>(sequence->pending()) - 1;
+    const std::int64_t more = costs_.of(*sequence, static_cast<std::int64_t>(sequence->pending()) - 1);
     const bool is_batch = sequence->in_batch_tier();
     if (is_batch) wanted.batch += more;
     if (!costs_.is_long(*sequence)) (is_batch ? wanted.short_batch : wanted.short_prompts) += more;

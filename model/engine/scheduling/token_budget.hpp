@@ -35,8 +35,9 @@ class token_costs {
   std::int64_t even_context_, max_batch_tokens_;
 };
 
-/// What prompts have of one step. While others take theirs, a share is kept for batch, and half of the rest for short
-/// prompts. Batch comes last: of what is left by then, half is kept for its short prompts.
+/// What prompts have of one step, all of it as token_costs counts. While others take theirs, a share is kept for batch,
+/// and half of the rest for short prompts. Batch comes last: of what is left by then, half is kept for its short
+/// prompts.
 class prompt_shares {
  public:
   struct demand {

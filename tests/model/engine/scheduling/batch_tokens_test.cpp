@@ -92,6 +92,29 @@ TEST(batch_tokens, lets_a_short_batch_prompt_pass_a_long_one_that_came_first) {
   expect_that_short_prompts_pass_long_ones(batch_request);
 }
 
+TEST(batch_tokens, keeps_the_share_of_prompts_far_into_a_text_by_what_they_cost) {
+  auto options = options_for_long_prompts();
+  options.even_context = 256;
+  engine_simulation engine(options);
+  engine.submit(request_of(1000, 1, 1));
+  engine.run_to_end();
+  sequence_request long_one = request_of(1000, 4, 2);
+  long_one.tenant = tenant_id{9};  // whose turn is after the others'
+  engine.submit(long_one);
+  engine.submit(request_of(1008, 4, 1));  // 992 of these are known, and so far into it a token counts as nearly four
+  ASSERT_TRUE(engine.plan());
+  ASSERT_NE(row_of(engine, 3), nullptr);
+  EXPECT_EQ(row_of(engine, 3)->position, 992);
+  EXPECT_EQ(row_of(engine, 3)->tokens, 1 + 31 * 256 / 992) << "half of what 62 tokens at the beginning cost";
+  EXPECT_EQ(row_of(engine, 2)->tokens, 1 + 31);
+  land(engine);
+  engine.cancel(3);
+  engine.submit(batch_request(996, 4, 1));
+  ASSERT_TRUE(engine.plan());
+  ASSERT_NE(row_of(engine, 4), nullptr);
+  EXPECT_EQ(row_of(engine, 4)->tokens, 1 + 8 * 256 / 992) << "batch's share";
+}
+
 TEST(batch_tokens, gives_a_prompt_fewer_tokens_of_a_step_far_into_it_and_always_one) {
   auto options = small_options();
   options.blocks = 256;
