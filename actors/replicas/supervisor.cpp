@@ -30,7 +30,7 @@ supervisor_state::handle::behavior_type supervisor_state::make_behavior() {
         end_life(failed.life, fmt::format("stage {} failed: {}", failed.stage, failed.error),
                  failed_seat{{failed.stage, failed.tensor_rank}, failed.lost_next, 0, 1});
       },
-      [this](const life_rejected& rejected) { end_life(rejected.life, rejected.why); },
+      [this](const life_rejected& rejected) { reject_life(rejected); },
       [this](wake) {
         look_at_clock();
         tell_after(self_, tick_interval(), wake{});

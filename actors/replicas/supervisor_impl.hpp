@@ -40,7 +40,7 @@ class supervisor_state {
     scheduler_actor scheduler;
     replica_life life;
     replica_course course;
-    std::optional<failed_seat> failed = {};  ///< where its last life ended, if that is known
+    std::optional<failed_seat> failed = {};  ///< where its last life ended by a failure
   };
 
   // supervisor.cpp: who is a member
@@ -73,8 +73,9 @@ class supervisor_state {
   void start_replica(std::size_t index);
   void tell_stage(std::size_t index, seat whose);
   void stop_replica(std::size_t index, life_end how);
-  void fail_replica(std::size_t index, const std::string& why, std::optional<failed_seat> where = {});
-  void end_life(const replica_life& life, const std::string& why, std::optional<failed_seat> where = {});
+  void fail_replica(std::size_t index, const std::string& why, const failed_seat& where);
+  void end_life(const replica_life& life, const std::string& why, const failed_seat& where);
+  void reject_life(const life_rejected& rejected);
   void take_started(const stage_started& started);
   void announce(std::size_t index);
   void retry_replicas(instant now);

@@ -141,10 +141,11 @@ TEST_F(supervisor_told_of_steps, has_so_many_in_flight_whatever_the_stages) {
 
 class supervisor_of_two_stages : public supervisor {
  protected:
-  supervisor_of_two_stages()
-      : supervisor({}, [](supervisor_parts& parts) {
+  explicit supervisor_of_two_stages(duration longest_start = longest_stage_start)
+      : supervisor({}, [&](supervisor_parts& parts) {
           parts.wanted.replicas = 1;
           parts.wanted.stages = 2;
+          parts.longest_start = longest_start;
         }) {
     join("w1", 11);
     first_ = worker_.take<start_stage>().life;
@@ -220,6 +221,26 @@ TEST_F(supervisor_of_two_stages, does_not_add_failed_steps_to_failed_starts) {
   cannot_start(1, false);
   (void)worker_.take<start_stage>();
   EXPECT_EQ(workers_here(), 3u);
+}
+
+TEST_F(supervisor_of_two_stages, blames_the_last_stage_for_what_a_step_cannot_have_brought) {
+  ASSERT_TRUE(comes_to_say("\"w1\"", true));
+  fail(1, false);
+  tell(actor_, life_rejected{worker_.take<start_stage>().life, "a test"});
+  cannot_start(1, false);
+  EXPECT_TRUE(comes_to_say("\"spare\"", true)) << "its first failure still counts";
+}
+
+class supervisor_of_two_stages_in_a_hurry : public supervisor_of_two_stages {
+ protected:
+  supervisor_of_two_stages_in_a_hurry() : supervisor_of_two_stages(std::chrono::milliseconds(100)) {}
+};
+
+TEST_F(supervisor_of_two_stages_in_a_hurry, gives_the_seat_of_one_that_hangs_while_it_starts_to_a_spare) {
+  started(first_);
+  started(worker_.take<start_stage>().life);
+  EXPECT_TRUE(comes_to_say("\"spare\"", true));
+  EXPECT_EQ(workers(), "head spare ");
 }
 
 TEST_F(supervisor, gives_work_to_a_spare_that_has_memory_by_now) {
