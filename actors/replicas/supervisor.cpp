@@ -191,6 +191,7 @@ void supervisor_state::look_at_clock() {
   if (local_) members_.heard(local_->hello.incarnation, now, local_reporter_->report(monotonic_clock().now()));
   for (const std::string& name : members_.tick(now)) lose(name, "no sign of life");
   if (!placement_) place_all(now);
+  end_vacancy(now);
   retry_replicas(now);
   post_status();
 }

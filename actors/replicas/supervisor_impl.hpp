@@ -64,6 +64,7 @@ class supervisor_state {
 
   // supervisor_replicas.cpp: who holds what
   void place_all(instant now);
+  void end_vacancy(instant now);
   void take_back_problem();
   bool is_assembled(instant now) const;
   void take_in(const std::string& name);
@@ -96,6 +97,7 @@ class supervisor_state {
   std::optional<worker_reporter> local_reporter_;  ///< of the same worker
   actor_clock clock_{self_};
   instant started_, last_join_;  ///< of a worker
+  instant last_complete_;        ///< when a replica had all its workers, or all were placed anew for want of one
 
   membership members_;
   std::map<std::string, worker_record> workers_;

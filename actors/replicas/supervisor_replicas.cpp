@@ -38,6 +38,15 @@ void supervisor_state::place_all(instant now) {
   for (std::size_t i = 0; i < replicas_.size(); ++i) start_replica(i);
 }
 
+/// Where those who are missing do not come back, nobody serves, and who is left suffices if placed otherwise.
+void supervisor_state::end_vacancy(instant now) {
+  if (!placement_) return;
+  const bool is_vacant = std::ranges::none_of(placement_->replicas, &replica_placement::is_complete);
+  if (is_vacant && now - last_complete_ <= parts_.longest_vacancy) return;
+  last_complete_ = now;
+  if (is_vacant) carry_out(place_anew(*placement_, offers_.all(), parts_.shape, parts_.wanted));
+}
+
 /// It was said of workers that were here then.
 void supervisor_state::take_back_problem() {
   last_said_.clear();

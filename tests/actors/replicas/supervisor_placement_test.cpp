@@ -243,6 +243,28 @@ TEST_F(supervisor_of_two_stages_in_a_hurry, gives_the_seat_of_one_that_hangs_whi
   EXPECT_EQ(workers(), "head spare ");
 }
 
+class supervisor_of_a_small_spare : public supervisor {
+ protected:
+  supervisor_of_a_small_spare()
+      : supervisor({}, [](supervisor_parts& parts) {
+          parts.wanted.replicas = 1;
+          parts.wanted.stages = 2;
+          parts.shape.head_bytes = 5000;
+          parts.longest_vacancy = std::chrono::milliseconds(1);
+        }) {}
+};
+
+TEST_F(supervisor_of_a_small_spare, places_all_anew_where_a_lost_worker_does_not_come_back) {
+  join("w1", 11);
+  EXPECT_EQ(worker_.take<start_stage>().stage, 0u);
+  node_hello small = hello("a-small-one", 12);  // is placed before the head
+  small.memory_bytes = 2000;                    // too little for the last stage
+  tell(actor_, incoming<join_cluster>{link_id(12), 0, {small}});
+  leave(11);
+  EXPECT_EQ(worker_.take<start_stage>().stage, 1u);
+  EXPECT_TRUE(comes_to_say("a-small-one", true));
+}
+
 TEST_F(supervisor, gives_work_to_a_spare_that_has_memory_by_now) {
   started(worker_.take<start_stage>().life);
   (void)next_replica();
