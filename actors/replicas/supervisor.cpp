@@ -30,7 +30,7 @@ supervisor_state::handle::behavior_type supervisor_state::make_behavior() {
         end_life(failed.life, fmt::format("stage {} failed: {}", failed.stage, failed.error),
                  failed_seat{{failed.stage, failed.tensor_rank}, failed.lost_next, 0, 1});
       },
-      [this](const life_rejected& rejected) { end_life(rejected.life, rejected.why); },
+      [this](const life_rejected& rejected) { reject_life(rejected); },
       [this](wake) {
         look_at_clock();
         tell_after(self_, tick_interval(), wake{});
@@ -191,6 +191,7 @@ void supervisor_state::look_at_clock() {
   if (local_) members_.heard(local_->hello.incarnation, now, local_reporter_->report(monotonic_clock().now()));
   for (const std::string& name : members_.tick(now)) lose(name, "no sign of life");
   if (!placement_) place_all(now);
+  end_vacancy(now);
   retry_replicas(now);
   post_status();
 }

@@ -34,6 +34,7 @@ struct supervisor_parts {
   duration gathering = std::chrono::seconds(5);     ///< after each worker, for others that come before it begins
   duration longest_step = std::chrono::minutes(5);  ///< of one step; a worker that takes longer counts as lost
   duration longest_start = longest_stage_start;
+  duration longest_vacancy = std::chrono::seconds(10);  ///< while nobody serves: a lost worker mostly comes back sooner
   std::function<void(const std::string& line)> say;
 };
 

@@ -40,7 +40,7 @@ class supervisor_state {
     scheduler_actor scheduler;
     replica_life life;
     replica_course course;
-    std::optional<failed_seat> failed = {};  ///< where its last life ended, if that is known
+    std::optional<failed_seat> failed = {};  ///< where its last life ended by a failure
   };
 
   // supervisor.cpp: who is a member
@@ -64,6 +64,7 @@ class supervisor_state {
 
   // supervisor_replicas.cpp: who holds what
   void place_all(instant now);
+  void end_vacancy(instant now);
   void take_back_problem();
   bool is_assembled(instant now) const;
   void take_in(const std::string& name);
@@ -73,8 +74,9 @@ class supervisor_state {
   void start_replica(std::size_t index);
   void tell_stage(std::size_t index, seat whose);
   void stop_replica(std::size_t index, life_end how);
-  void fail_replica(std::size_t index, const std::string& why, std::optional<failed_seat> where = {});
-  void end_life(const replica_life& life, const std::string& why, std::optional<failed_seat> where = {});
+  void fail_replica(std::size_t index, const std::string& why, const failed_seat& where);
+  void end_life(const replica_life& life, const std::string& why, const failed_seat& where);
+  void reject_life(const life_rejected& rejected);
   void take_started(const stage_started& started);
   void announce(std::size_t index);
   void retry_replicas(instant now);
@@ -95,6 +97,7 @@ class supervisor_state {
   std::optional<worker_reporter> local_reporter_;  ///< of the same worker
   actor_clock clock_{self_};
   instant started_, last_join_;  ///< of a worker
+  instant last_complete_;        ///< when a replica had all its workers, or all were placed anew for want of one
 
   membership members_;
   std::map<std::string, worker_record> workers_;

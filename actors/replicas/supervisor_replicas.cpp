@@ -38,6 +38,15 @@ void supervisor_state::place_all(instant now) {
   for (std::size_t i = 0; i < replicas_.size(); ++i) start_replica(i);
 }
 
+/// Where those who are missing do not come back, nobody serves, and who is left suffices if placed otherwise.
+void supervisor_state::end_vacancy(instant now) {
+  if (!placement_) return;
+  const bool is_vacant = std::ranges::none_of(placement_->replicas, &replica_placement::is_complete);
+  if (is_vacant && now - last_complete_ <= parts_.longest_vacancy) return;
+  last_complete_ = now;
+  if (is_vacant) carry_out(place_anew(*placement_, offers_.all(), parts_.shape, parts_.wanted));
+}
+
 /// It was said of workers that were here then.
 void supervisor_state::take_back_problem() {
   last_said_.clear();
@@ -133,12 +142,12 @@ void supervisor_state::stop_replica(std::size_t index, life_end how) {
   if (replica.course.stop(clock_.now())) tell(replica.scheduler, replica_stopped{how});
 }
 
-void supervisor_state::fail_replica(std::size_t index, const std::string& why, std::optional<failed_seat> where) {
+void supervisor_state::fail_replica(std::size_t index, const std::string& why, const failed_seat& where) {
   parts_.say(fmt::format("replica {}: {}", index, why));
-  stop_replica(index, where && where->lost_next ? life_end::lost_link : life_end::loss);
+  stop_replica(index, where.lost_next ? life_end::lost_link : life_end::loss);
   replica_record& replica = replicas_[index];
   const std::optional<failed_seat> before = std::exchange(replica.failed, where);
-  if (where && before && before->at == where->at && replica.course.failures() > 0) {
+  if (before && before->at == where.at && replica.course.failures() > 0) {
     replica.failed->starts += before->starts;
     replica.failed->steps += before->steps;
   }
@@ -146,10 +155,18 @@ void supervisor_state::fail_replica(std::size_t index, const std::string& why, s
 }
 
 /// Several ranks and stages may report that a life is over: the first report counts.
-void supervisor_state::end_life(const replica_life& life, const std::string& why, std::optional<failed_seat> where) {
+void supervisor_state::end_life(const replica_life& life, const std::string& why, const failed_seat& where) {
   const std::size_t index = life.replica.value;
   if (index >= replicas_.size() || replicas_[index].life != life) return;
   if (replicas_[index].course.is_alive()) fail_replica(index, why, where);
+}
+
+/// What a step cannot have brought comes from the first rank of the last stage.
+void supervisor_state::reject_life(const life_rejected& rejected) {
+  const std::size_t index = rejected.life.replica.value;
+  if (index >= replicas_.size()) return;
+  const auto stages = static_cast<std::uint32_t>(placement_->replicas[index].stages.size());
+  end_life(rejected.life, rejected.why, {{stages - 1, 0}, false, 0, 1});
 }
 
 void supervisor_state::take_started(const stage_started& started) {
@@ -187,7 +204,8 @@ void supervisor_state::retry_replicas(instant now) {
   for (std::size_t i = 0; i < replicas_.size(); ++i) {
     const auto due = replicas_[i].course.look(now, parts_.longest_start);
     if (due == replica_course::due::next_life && !gives_seat_to_spare(i)) start_replica(i);
-    if (due == replica_course::due::failure) fail_replica(i, "a stage took too long to start");
+    if (due == replica_course::due::failure)
+      fail_replica(i, "a stage took too long to start", {replicas_[i].course.missing_seat(), false, 1, 0});
   }
 }
 

@@ -139,9 +139,9 @@ struct placement_change {
 };
 
 /// A worker joins, or comes back: it completes a replica, or makes a new one, alone or with the spares (unless there
-/// are as many as were asked for), or fills one vacancy of several, or becomes a spare. Where none of that helps and no
-/// replica serves, all that are here are placed anew, if they suffice. `offers`: of all workers. Those that are missing
-/// do not count in shared memory.
+/// are as many as were asked for). Where it can do neither and no replica serves, all that are here are placed anew, if
+/// they suffice. Else it fills one vacancy of several, or becomes a spare. `offers`: of all workers. Those that are
+/// missing do not count in shared memory.
 placement_change extend(const placement& current, const std::string& joining, const std::vector<worker_offer>& offers,
                         const model_shape& model, const placement_request& request);
 
@@ -150,5 +150,10 @@ placement_change extend(const placement& current, const std::string& joining, co
 /// kv_tokens become what all its workers can hold: fewer, or more if a small worker has left.
 placement_change repair(const placement& current, const std::string& lost, const std::vector<worker_offer>& offers,
                         const model_shape& model, const placement_request& request);
+
+/// Where no replica has all its workers, and those that are missing do not come back: all that are here are placed
+/// anew, if they suffice.
+placement_change place_anew(const placement& current, const std::vector<worker_offer>& offers, const model_shape& model,
+                            const placement_request& request);
 
 }  // namespace troupe

@@ -241,8 +241,9 @@ placement_change extend(const placement& current, const std::string& joining, co
   if (may_be_more)
     if (auto after = make_replica(change.after, *its, numbers_by_hand(current), wanted))
       return {std::move(*after), kind::new_replica, current.replicas.size()};
-  if (filled) return *filled;
-  return is_served(current) ? change : begin_anew(change.after, wanted).value_or(change);
+  if (!is_served(current))
+    if (auto anew = begin_anew(change.after, wanted)) return *anew;
+  return filled.value_or(change);
 }
 
 placement_change repair(const placement& current, const std::string& lost, const std::vector<worker_offer>& offers,
@@ -264,6 +265,12 @@ placement_change repair(const placement& current, const std::string& lost, const
     if (auto after = with_seat_taken(change.after, *at, *each, wanted))
       return {std::move(*after), kind::fills_stage, at->replica};
   return complete_one(change.after, wanted).value_or(change);
+}
+
+placement_change place_anew(const placement& current, const std::vector<worker_offer>& offers, const model_shape& model,
+                            const placement_request& request) {
+  const demands wanted{offers, request, {model, request.tensor}};
+  return begin_anew(current, wanted).value_or(placement_change{current, placement_change::kind::none, 0});
 }
 
 }  // namespace troupe

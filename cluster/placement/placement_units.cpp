@@ -45,16 +45,31 @@ indices in_order(const std::vector<placement_unit>& units, unit_order order) {
   return sorted;
 }
 
-/// Groups of units to try. Hosts with several units come first, since a replica on one host needs no network between
-/// its stages; all units together come last.
-std::vector<indices> candidate_groups(const std::vector<placement_unit>& units, const indices& sorted) {
-  std::map<std::string, indices> by_host;
-  for (const auto i : sorted)
-    if (!units[i].host.empty()) by_host[units[i].host].push_back(i);
+/// The units of each host that has several, in their order. The host whose first unit is first comes first.
+std::vector<indices> units_of_hosts(const std::vector<placement_unit>& units, const indices& sorted) {
+  std::map<std::string, std::size_t> group_of;
   std::vector<indices> groups;
-  for (auto& [host, members] : by_host)
-    if (members.size() > 1) groups.push_back(std::move(members));
-  groups.push_back(sorted);
+  for (const auto i : sorted) {
+    if (units[i].host.empty()) continue;
+    const auto [at, is_new] = group_of.try_emplace(units[i].host, groups.size());
+    if (is_new) groups.emplace_back();
+    groups[at->second].push_back(i);
+  }
+  std::erase_if(groups, [](const indices& group) { return group.size() < 2; });
+  return groups;
+}
+
+/// Groups of units in which to look for so many. Hosts with several units come first, since a replica on one host needs
+/// no network between its stages; all units together come last. One unit has no other stage: only those whose own
+/// workers are on several hosts come last.
+std::vector<indices> candidate_groups(const std::vector<placement_unit>& units, indices sorted, std::size_t count) {
+  std::vector<indices> groups;
+  if (count > 1)
+    groups = units_of_hosts(units, sorted);
+  else
+    std::ranges::stable_partition(
+        sorted, [&](std::size_t i) { return units[i].workers.size() == 1 || !units[i].host.empty(); });
+  groups.push_back(std::move(sorted));
   return groups;
 }
 
@@ -111,10 +126,10 @@ std::optional<chosen_units> take_units(std::vector<placement_unit>& from, const 
                                        const unit_demand& wanted,
                                        const std::function<bool(const chosen_units&)>& is_right) {
   const auto& [run, stages, order, least, most] = wanted;
-  const auto groups = candidate_groups(from, in_order(from, order));
+  const indices sorted = in_order(from, order);
   const std::size_t largest = std::min({stages.most, from.size(), to_size(run.count())});
   for (std::size_t count = stages.least; count <= largest; ++count) {
-    for (const auto& group : groups) {
+    for (const auto& group : candidate_groups(from, sorted, count)) {
       for (std::size_t at = 0; at + count <= group.size(); ++at) {
         const auto begin = group.begin() + static_cast<std::ptrdiff_t>(at);
         const indices chosen(begin, begin + static_cast<std::ptrdiff_t>(count));

@@ -1,6 +1,7 @@
 #include "cluster/replicas/replica_course.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/to_size.hpp"
 
@@ -52,6 +53,11 @@ replica_course::due replica_course::look(instant now, duration longest_start) {
   if (phase_ == phase::starting && age > longest_start) return due::failure;
   if (phase_ == phase::running && age > long_enough) failures_ = 0;
   return due::nothing;
+}
+
+seat replica_course::missing_seat() const {
+  const std::size_t turn = to_size(failures_ / 2) % missing_.size();
+  return *std::next(missing_.begin(), static_cast<std::ptrdiff_t>(turn));
 }
 
 std::string_view name_of(replica_course::phase phase) {

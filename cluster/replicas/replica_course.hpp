@@ -30,6 +30,9 @@ class replica_course {
   /// To be called after stop(), if the life ended by a failure.
   void note_failure(std::string why);
   due look(instant now, duration longest_start);
+  /// Of a life that starts: a seat that is not ready. Where several are not, each is it for two failures in a row: one
+  /// that hangs may keep others waiting.
+  seat missing_seat() const;
 
   phase current() const { return phase_; }
   bool is_running() const { return phase_ == phase::running; }

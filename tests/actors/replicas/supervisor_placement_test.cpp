@@ -141,10 +141,11 @@ TEST_F(supervisor_told_of_steps, has_so_many_in_flight_whatever_the_stages) {
 
 class supervisor_of_two_stages : public supervisor {
  protected:
-  supervisor_of_two_stages()
-      : supervisor({}, [](supervisor_parts& parts) {
+  explicit supervisor_of_two_stages(duration longest_start = longest_stage_start)
+      : supervisor({}, [&](supervisor_parts& parts) {
           parts.wanted.replicas = 1;
           parts.wanted.stages = 2;
+          parts.longest_start = longest_start;
         }) {
     join("w1", 11);
     first_ = worker_.take<start_stage>().life;
@@ -220,6 +221,48 @@ TEST_F(supervisor_of_two_stages, does_not_add_failed_steps_to_failed_starts) {
   cannot_start(1, false);
   (void)worker_.take<start_stage>();
   EXPECT_EQ(workers_here(), 3u);
+}
+
+TEST_F(supervisor_of_two_stages, blames_the_last_stage_for_what_a_step_cannot_have_brought) {
+  ASSERT_TRUE(comes_to_say("\"w1\"", true));
+  fail(1, false);
+  tell(actor_, life_rejected{worker_.take<start_stage>().life, "a test"});
+  cannot_start(1, false);
+  EXPECT_TRUE(comes_to_say("\"spare\"", true)) << "its first failure still counts";
+}
+
+class supervisor_of_two_stages_in_a_hurry : public supervisor_of_two_stages {
+ protected:
+  supervisor_of_two_stages_in_a_hurry() : supervisor_of_two_stages(std::chrono::milliseconds(100)) {}
+};
+
+TEST_F(supervisor_of_two_stages_in_a_hurry, gives_the_seat_of_one_that_hangs_while_it_starts_to_a_spare) {
+  started(first_);
+  started(worker_.take<start_stage>().life);
+  EXPECT_TRUE(comes_to_say("\"spare\"", true));
+  EXPECT_EQ(workers(), "head spare ");
+}
+
+class supervisor_of_a_small_spare : public supervisor {
+ protected:
+  supervisor_of_a_small_spare()
+      : supervisor({}, [](supervisor_parts& parts) {
+          parts.wanted.replicas = 1;
+          parts.wanted.stages = 2;
+          parts.shape.head_bytes = 5000;
+          parts.longest_vacancy = std::chrono::milliseconds(1);
+        }) {}
+};
+
+TEST_F(supervisor_of_a_small_spare, places_all_anew_where_a_lost_worker_does_not_come_back) {
+  join("w1", 11);
+  EXPECT_EQ(worker_.take<start_stage>().stage, 0u);
+  node_hello small = hello("a-small-one", 12);  // is placed before the head
+  small.memory_bytes = 2000;                    // too little for the last stage
+  tell(actor_, incoming<join_cluster>{link_id(12), 0, {small}});
+  leave(11);
+  EXPECT_EQ(worker_.take<start_stage>().stage, 1u);
+  EXPECT_TRUE(comes_to_say("a-small-one", true));
 }
 
 TEST_F(supervisor, gives_work_to_a_spare_that_has_memory_by_now) {

@@ -74,6 +74,33 @@ TEST(placement_change, a_newcomer_too_small_for_the_place_serves_in_another_wher
   EXPECT_EQ(beside.effect, kind::none) << "somebody serves";
 }
 
+TEST(placement_change, a_spare_too_small_for_the_place_serves_in_another_where_nobody_comes_back) {
+  const std::vector<worker_offer> workers = {offer("w0", 130), offer("w1", 130), offer("small", 70)};
+  const auto where = placed(workers, ask(1));
+  ASSERT_EQ(text_of(where), "w0:0-6 w1:7-11");
+  const auto lost = repair(where, "w1", {workers[0], workers[2]}, twelve_layers(), ask(1));
+  ASSERT_EQ(lost.effect, kind::vacancy) << "it may be back at once";
+  const auto anew = place_anew(lost.after, {workers[0], workers[2]}, twelve_layers(), ask(1));
+  EXPECT_EQ(anew.effect, kind::fills_stage);
+  EXPECT_EQ(text_of(anew.after), "w0:0-8 small:9-11");
+  EXPECT_TRUE(anew.after.spares.empty());
+  const auto alone = place_anew(lost.after, {workers[0]}, twelve_layers(), ask(1));
+  EXPECT_EQ(alone.effect, kind::none) << "it does not suffice";
+  EXPECT_EQ(text_of(alone.after), "w0:0-6 :7-11");
+}
+
+TEST(placement_change, a_newcomer_that_suffices_serves_alone_where_no_more_replicas_were_asked_for) {
+  const std::vector<worker_offer> workers = {offer("w0", 130), offer("w1", 130)};
+  auto where = placed(workers, ask(1));
+  for (const char* lost : {"w0", "w1"}) where = repair(where, lost, {}, twelve_layers(), ask(1)).after;
+  const auto large = extended(where, offer("large", 1000), {}, twelve_layers(), ask(1));
+  EXPECT_EQ(large.effect, kind::fills_stage);
+  EXPECT_EQ(text_of(large.after), "large:0-11");
+  const auto small = extended(where, offer("small", 130), {}, twelve_layers(), ask(1));
+  EXPECT_EQ(text_of(small.after), "small:0-6 :7-11");
+  EXPECT_TRUE(small.after.spares.empty());
+}
+
 TEST(placement_change, a_newcomer_serves_alone_rather_than_in_a_replica_that_lacks_others_too) {
   const std::vector<worker_offer> workers = {offer("w0", 130), offer("w1", 130)};
   auto where = placed(workers, ask());

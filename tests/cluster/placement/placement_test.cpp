@@ -61,8 +61,8 @@ TEST(placement, lowers_nobody_for_a_replica_that_it_does_not_make) {
   const auto where = placed(
       {on_host("a", "a0", 20'000), on_host("b", "b0", 15'000), on_host("a", "a1", 8'000), on_host("b", "b1", 8'000)},
       wanted, model);
-  ASSERT_EQ(text_of(where), "a0:0-9 | b0:0-9");
-  EXPECT_EQ(kv_of(where.replicas[0], 10), 10'000u);
+  ASSERT_EQ(text_of(where), "b0:0-9 | a0:0-9");
+  EXPECT_EQ(kv_of(where.replicas[1], 10), 10'000u);
 }
 
 /// Nine of the twelve layers keep states, of 2 MiB for all sequences, and have no keys and values.
@@ -188,6 +188,15 @@ TEST(placement, keeps_spares_when_fewer_replicas_are_asked_for) {
   EXPECT_EQ(where.spares, std::vector<std::string>{"slow"});
 }
 
+TEST(placement, takes_the_fastest_whatever_their_hosts_are_called) {
+  const worker_offer slow0 = offer("slow0", 1000, 1, "a"), slow1 = offer("slow1", 1000, 1, "a");
+  EXPECT_EQ(text_of(placed({slow0, slow1, offer("fast", 1000, 3, "b")}, ask(1))), "fast:0-11");
+  const worker_offer fast0 = offer("fast0", 1000, 3, "b"), fast1 = offer("fast1", 1000, 3, "b");
+  EXPECT_EQ(text_of(placed({slow0, slow1, fast0, fast1}, ask(1, 2))), "fast0:0-6 fast1:7-11");
+  EXPECT_EQ(text_of(placed({slow0, slow1, offer("fast", 1000, 3, "b")}, ask(1, 2))), "slow0:0-6 slow1:7-11")
+      << "no network between its stages";
+}
+
 TEST(placement, cuts_into_the_stages_that_were_asked_for_the_head_counted) {
   EXPECT_EQ(text_of(placed({offer("w0", 1000), offer("w1", 1000)}, ask(1, 2))), "w0:0-6 w1:7-11")
       << "70 MiB and 50 of layers with 30 of head";
@@ -283,6 +292,13 @@ TEST(placement, joins_workers_that_are_alike_in_memory_and_of_several_hosts_wher
   EXPECT_EQ(text_of(placed({offer("a0", 1000), offer("a1", 50), offer("a2", 1000), offer("a3", 50)}, ask(1, 1, 2))),
             "a0+a2:0-11");
   EXPECT_EQ(text_of(placed({offer("a0", 1000, 1, "a"), offer("b0", 1000, 1, "b")}, ask(1, 1, 2))), "a0+b0:0-11");
+}
+
+TEST(placement, takes_ranks_of_one_host_before_faster_ones_of_several) {
+  EXPECT_EQ(text_of(placed({offer("a0", 1000, 1, "a"), offer("a1", 1000, 1, "a"), offer("b0", 1000, 3, "b"),
+                            offer("c0", 1000, 3, "c")},
+                           ask(1, 1, 2))),
+            "a0+a1:0-11");
 }
 
 TEST(placement, takes_ranks_for_as_fast_as_the_slowest_of_them) {

@@ -103,5 +103,16 @@ TEST_F(course, has_failed_when_a_stage_takes_too_long) {
   EXPECT_EQ(after(1ms), due::failure);
 }
 
+TEST_F(course, knows_who_is_missing_when_a_stage_takes_too_long) {
+  start();
+  ready(0);
+  EXPECT_EQ(replica_.missing_seat(), (seat{1, 0}));
+  for (const std::uint32_t stage : {0u, 0u, 1u, 1u, 0u}) {
+    start();
+    EXPECT_EQ(replica_.missing_seat(), (seat{stage, 0})) << "both are: they take turns";
+    fail();
+  }
+}
+
 }  // namespace
 }  // namespace troupe
