@@ -137,7 +137,7 @@ std::string nodes_table(const json& status) {
   table_rows all{{"NODE", "STATE", "ROLES", "LAYERS", "REPLICA", "HOST", "PID", "ROWS/S"}};
   const json& listed = list_of(status, "nodes");
   std::vector<json> nodes(listed.begin(), listed.end());
-  std::ranges::stable_partition(nodes, [](const json& node) { return text_of(node, "state") != "alive"; });
+  std::stable_partition(nodes.begin(), nodes.end(), [](const json& node) { return text_of(node, "state") != "alive"; });
   for (const auto& node : nodes)
     all.push_back({text_of(node, "name"), text_of(node, "state"), texts_of(node, "roles"), layers_of(node),
                    text_of(node, "replica"), text_of(node, "host"), text_of(node, "pid"),

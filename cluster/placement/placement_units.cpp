@@ -66,9 +66,9 @@ std::vector<indices> candidate_groups(const std::vector<placement_unit>& units, 
   std::vector<indices> groups;
   if (count > 1)
     groups = units_of_hosts(units, sorted);
-  else
-    std::ranges::stable_partition(
-        sorted, [&](std::size_t i) { return units[i].workers.size() == 1 || !units[i].host.empty(); });
+  else  // clang 14 cannot compile that of std::ranges
+    std::stable_partition(sorted.begin(), sorted.end(),
+                          [&](std::size_t i) { return units[i].workers.size() == 1 || !units[i].host.empty(); });
   groups.push_back(std::move(sorted));
   return groups;
 }
