@@ -132,7 +132,7 @@ TEST_F(api_access, is_logged_and_counted_where_the_server_refuses_it_before_it_i
 }
 
 TEST_F(api_access, is_logged_with_all_that_had_come_where_the_server_refuses_it) {
-  const std::string key = add_api_key(api_keys_file(folder_.path() / "state"), {.name = "ann"});
+  const std::string key = add_api_key(keys_file(), {.name = "ann"});
   start();
   raw_client lengthy(front_->port()), nothing(front_->port()), wrong(front_->port());
   const std::string head = "host: localhost\r\nauthorization: Bearer " + key + "\r\n";

@@ -124,8 +124,7 @@ class limited_api : public api_test {
   /// Of a request that computes nothing, but is counted.
   answered standing(const std::string& key) { return ask("POST", "/v1/completions", "x", as_key(key)).get(); }
   bool limit_to(const std::string& key, std::int64_t tokens) {
-    limit_api_key(api_keys_file(folder_.path() / "state"), "ann",
-                  [&](api_key& changed) { changed.limits.tokens_per_minute = tokens; });
+    limit_api_key(keys_file(), "ann", [&](api_key& changed) { changed.limits.tokens_per_minute = tokens; });
     return is_soon([&] { return standing(key).headers.contains("x-ratelimit-limit-tokens") == (tokens > 0); });
   }
 };
