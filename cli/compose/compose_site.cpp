@@ -123,7 +123,7 @@ void check_devices(const cluster_config& config, const loaded_model& model) {
     refuse_at(config, "cluster.tensor",
               "the model has layers that keep states, or gates of attention, which the workers of a stage cannot "
               "share: use 1, and more stages");
-  if (model.config.has_uneven_layers() && config.tensor > 1)
+  if (model.config.has_uncommon_heads() && config.tensor > 1)
     refuse_at(config, "cluster.tensor",
               "the model has layers whose heads differ, or that share keys and values, which the workers of a stage "
               "cannot share: use 1");

@@ -24,7 +24,7 @@ void check(const tensor_split& split, const model_config& config) {
     refuse(
         "the model has layers that keep states, or gates of attention, which several ranks cannot share: give each "
         "stage one worker");
-  if (config.has_uneven_layers() && !split.is_whole())
+  if (config.has_uncommon_heads() && !split.is_whole())
     refuse(
         "the model has layers whose heads differ, or that share keys and values, which several ranks cannot share: "
         "give each stage one worker");

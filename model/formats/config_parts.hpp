@@ -14,6 +14,10 @@ bool is_token(std::int64_t token, const model_config& config);
 void add_end_token(std::int64_t token, model_config& config);
 /// With YaRN a model reaches `factor` times its original context, even if its file names a smaller one: so vLLM has it.
 void stretch_context(model_config& config);
+/// Those of latent attention, as config.latent has them.
+void set_latent_heads(model_config& config);
+/// YaRN's stretch by `factor` makes the scores of latent attention larger, too: `stretch` says how much.
+void set_latent_scores(double factor, double stretch, model_config& config);
 /// None where the vocabulary lacks it.
 void set_begin_token(std::int64_t token, model_config& config);
 

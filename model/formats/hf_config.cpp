@@ -72,7 +72,8 @@ void read_experts(const fields& config, const mixture_defaults& defaults, model_
     into.experts.whole_shares = config.boolean("norm_topk_prob").value_or(defaults.whole_shares);
 }
 
-/// Layers of a mixture that have no experts: the first ones, those that are listed, and all but every n-th.
+/// Layers of a mixture that have no experts: the first ones, those that are listed, and all but every n-th; or those
+/// that are named so, layer by layer.
 void read_dense_layers(const fields& config, const family_defaults& defaults, model_config& into) {
   const std::string_view key = defaults.mixture.dense_key;
   const std::int64_t first = key.empty() ? 0 : config.integer(key).value_or(defaults.mixture.dense_layers);
@@ -83,6 +84,11 @@ void read_dense_layers(const fields& config, const family_defaults& defaults, mo
   for (std::int64_t i = 0; i < into.layers; ++i) dense.push_back(i < first || (i + 1) % step != 0);
   for (const std::int64_t i : listed)
     if (i >= 0 && i < into.layers) dense[to_size(i)] = true;
+  if (const auto types = config.texts("mlp_layer_types")) {
+    if (types->size() != dense.size())
+      refuse("{}: \"mlp_layer_types\" has {} entries for {} layers", config.where(), types->size(), into.layers);
+    std::transform(types->begin(), types->end(), dense.begin(), [](const std::string& type) { return type == "dense"; });
+  }
   if (std::find(dense.begin(), dense.end(), true) == dense.end()) return;
   into.experts.dense_layers = std::move(dense);
   into.experts.dense_ffn = positive(config, "intermediate_size", defaults.ffn);

@@ -127,7 +127,7 @@ void master_weights::make(const model_config& config) {
   check(config, "the model to be trained");
   if (config.experts.count > 0)
     refuse("the model is a mixture of experts, of which all weights cannot be trained so far: train an adapter");
-  if (config.has_uneven_layers())
+  if (config.has_uncommon_heads())
     refuse(
         "the model has layers whose heads differ, or that share keys and values, of which all weights cannot be "
         "trained so far: train an adapter");
