@@ -43,7 +43,7 @@ struct delta_weights {
 /// Gate, up and down are those of the mlp that all tokens go through, of a mixture beside the experts.
 template <class Linear, class Norm, class Matrix>
 struct layer_parts : linear_layers<Linear> {
-  Norm attention_norm, mlp_norm;                // where config.input_norms
+  Norm attention_norm, mlp_norm;  // where config.input_norms
   /// Where config.qk_norm: of each head, or joint_qk_norm of all. Where config.is_latent: of what queries are made of
   /// and of what is kept.
   Norm q_norm, k_norm;

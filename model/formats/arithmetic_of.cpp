@@ -55,9 +55,9 @@ std::string arithmetic_of(const model_config& config) {
                activation, activation_limit, activation_slope, gated_mlp, experts, input_norms, parallel, output_norms,
                embedding_factor, layer_embedding, layer_factors, score_dim, score_cap, logit_cap, logit_factor,
                position, rotary_dim, rope, local_rope, layer_ropes, turns_neighbours, query_growth, qkv_bias, out_bias,
-               mlp_bias, attention_sinks, qk_norm, joint_qk_norm, unit_values, wide, latent, sharing_layers, sharing_ffn,
-               attention_gate, tied_embeddings, joined_qkv, joined_experts, sees_pictures, windows, mixers, delta,
-               convolved_rows, codes, eos_tokens, bos_token] = config;
+               mlp_bias, attention_sinks, qk_norm, joint_qk_norm, unit_values, wide, latent, sharing_layers,
+               sharing_ffn, attention_gate, tied_embeddings, joined_qkv, joined_experts, sees_pictures, windows, mixers,
+               delta, convolved_rows, codes, eos_tokens, bos_token] = config;
   std::string said = fmt::format(
       "sizes {} {} {} {} {} {} {} {} norm {} {} activation {} gated {} position {} {} biases {} {} {} qk_norm {} "
       "tied {} windows {}",

@@ -87,7 +87,8 @@ void read_dense_layers(const fields& config, const family_defaults& defaults, mo
   if (const auto types = config.texts("mlp_layer_types")) {
     if (types->size() != dense.size())
       refuse("{}: \"mlp_layer_types\" has {} entries for {} layers", config.where(), types->size(), into.layers);
-    std::transform(types->begin(), types->end(), dense.begin(), [](const std::string& type) { return type == "dense"; });
+    std::transform(types->begin(), types->end(), dense.begin(),
+                   [](const std::string& type) { return type == "dense"; });
   }
   if (std::find(dense.begin(), dense.end(), true) == dense.end()) return;
   into.experts.dense_layers = std::move(dense);

@@ -77,22 +77,14 @@ struct named_family {
   std::string_view family;
   std::span<const other_name> names;
 };
-constexpr named_family families_with_names[] = {{"gpt2", of_gpt2},
-                                                {"lfm2", of_lfm2},
-                                                {"lfm2moe", of_lfm2},
-                                                {"phi3", of_phi3},
-                                                {"deepseek", of_deepseek},
-                                                {"glm", of_glm},
-                                                {"glm4", of_glm4},
-                                                {"granitehybrid", of_granite_hybrid},
-                                                {"gemma2", of_output_norms},
-                                                {"gemma3", of_output_norms},
-                                                {"olmo2", of_output_norms},
-                                                {"olmo3", of_output_norms},
-                                                {"gemma4", of_gemma4},
-                                                {"gpt-oss", of_gpt_oss},
-                                                {"mixtral", of_mixtral},
-                                                {"granitemoe", of_granite_moe}};
+constexpr named_family families_with_names[] = {{"gpt2", of_gpt2},           {"lfm2", of_lfm2},
+                                                {"lfm2moe", of_lfm2},        {"phi3", of_phi3},
+                                                {"deepseek", of_deepseek},   {"glm", of_glm},
+                                                {"glm4", of_glm4},           {"granitehybrid", of_granite_hybrid},
+                                                {"gemma2", of_output_norms}, {"gemma3", of_output_norms},
+                                                {"olmo2", of_output_norms},  {"olmo3", of_output_norms},
+                                                {"gemma4", of_gemma4},       {"gpt-oss", of_gpt_oss},
+                                                {"mixtral", of_mixtral},     {"granitemoe", of_granite_moe}};
 /// Of all others.
 constexpr std::array<other_name, 3> of_mixtures = {{{"mlp.router", "mlp.gate"},
                                                     {"mlp.choice_bias", "mlp.gate.e_score_correction_bias"},

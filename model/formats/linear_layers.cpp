@@ -43,8 +43,7 @@ std::pair<std::int64_t, std::int64_t> linear_shape(const model_config& config, s
     case linear_kind::q_down:
       return {latent.query_rank, config.hidden};
     case linear_kind::q:
-      return {config.attention_gate ? 2 * queries : queries,
-              latent.query_rank > 0 ? latent.query_rank : config.hidden};
+      return {config.attention_gate ? 2 * queries : queries, latent.query_rank > 0 ? latent.query_rank : config.hidden};
     case linear_kind::k:
     case linear_kind::v:
       return {keys, config.hidden};

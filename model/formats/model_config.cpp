@@ -235,6 +235,10 @@ void check_tokens(const model_config& config, const std::string& where) {
 
 }  // namespace
 
+std::string_view uncommon_heads(const model_config& config) {
+  return config.is_latent() ? "latent attention" : "layers whose heads differ, or that share keys and values";
+}
+
 void check(const model_config& config, const std::string& where) {
   check_sizes(config, where);
   check_heads(config, where);

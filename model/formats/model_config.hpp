@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/to_size.hpp"
@@ -96,9 +97,9 @@ struct wide_heads {
   bool values_are_keys = false;        ///< their v is what makes k, before its norm
 };
 
-/// Latent attention (DeepSeek): all heads read one short row of each position, which is kept in place of keys and values.
-/// It is the key of a single kv head, the part that turns first; what is behind it is the value, too. Each head brings
-/// its query to that form, and what it mixes from there back, with a matrix of its own.
+/// Latent attention (DeepSeek): all heads read one short row of each position, which is kept in place of keys and
+/// values. It is the key of a single kv head, the part that turns first; what is behind it is the value, too. Each head
+/// brings its query to that form, and what it mixes from there back, with a matrix of its own.
 struct latent_config {
   std::int64_t rank = 0;        ///< of the part that does not turn; 0: the model attends as others do
   std::int64_t query_rank = 0;  ///< of what queries are made of; 0: of the rows themselves
@@ -278,6 +279,9 @@ struct model_config {
     return std::sqrt(static_cast<float>(score_dim > 0 ? score_dim : static_cast<double>(head_dim)));
   }
 };
+
+/// What config.has_uncommon_heads means, of this model.
+std::string_view uncommon_heads(const model_config& config);
 
 /// Sizes must be positive, within sane bounds and fit each other; the message names the field.
 void check(const model_config& config, const std::string& where);

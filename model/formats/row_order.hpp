@@ -12,8 +12,8 @@ namespace troupe {
 /// Where a file has the rows of a matrix whose outputs are heads, or the numbers of its bias.
 struct row_order {
   /// It turns neighbours, the numbers 2 i and 2 i + 1 of a head. Here the numbers i and i + turned / 2 turn together.
-  std::int64_t dim = 0;     ///< of a head; 0: it does not
-  std::int64_t turned = 0;  ///< how much of it turns, from its beginning
+  std::int64_t dim = 0;      ///< of a head; 0: it does not
+  std::int64_t turned = 0;   ///< how much of it turns, from its beginning
   bool turned_last = false;  ///< the file has that part at the head's end
 
   /// It has several parts of each head together, and then those of the next head. Here all heads' rows of one part

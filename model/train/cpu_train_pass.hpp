@@ -56,7 +56,7 @@ class cpu_train_pass final : public train_pass {
     explicit row_strides(const trained_model& model);
     std::int64_t hidden, q, kv, ffn, channel, value, share, branch, token;
     std::int64_t down, query, given, part;  ///< of latent attention: part is of one head
-    std::int64_t lora, widest;  ///< lora: 0 where none is trained
+    std::int64_t lora, widest;              ///< lora: 0 where none is trained
   };
 
   // cpu_train_memory.cpp
@@ -271,8 +271,8 @@ class cpu_train_pass final : public train_pass {
   buffer normed_, middle_, normed_q_, normed_k_, active_, active_gradient_, gradient_, inner_, dq_, dk_, dv_, dropped_,
       lora_gradient_;
   buffer own_queries_, normed_down_, ddown_, dgiven_, part_, part_gradient_;  // of latent attention
-  buffer dqkv_, dz_, db_, da_;                                               // of layers of linear attention
-  buffer dbranches_;            // of those of short convolutions
+  buffer dqkv_, dz_, db_, da_;                                                // of layers of linear attention
+  buffer dbranches_;                                                          // of those of short convolutions
   /// That later layers read of a layer of each rope, and the gradients that they give back.
   struct shared_rows {
     buffer k, v, dk, dv;

@@ -383,7 +383,7 @@ INSTANTIATE_TEST_SUITE_P(
         bad_field{"experts_nowhere", "qwen3_moe", {{"decoder_sparse_step", 0}}, "\"decoder_sparse_step\" is 0"},
         bad_field{"shared_giant", "qwen2_moe", {{"shared_expert_intermediate_size", 70000}}, "shared experts is 70000"},
         bad_field{"shared_many", "glm4_moe", {{"n_shared_experts", -1}}, "n_shared_experts"},
-        bad_field{"expert_groups", "glm4_moe", {{"n_group", 2}}, "\"n_group\" above 1"},
+        bad_field{"expert_groups", "glm4_moe", {{"n_group", 3}, {"head_dim", 4}}, "128 experts in 3 groups"},
         bad_field{"shares_zero", "glm4_moe", {{"routed_scaling_factor", 0}, {"head_dim", 4}}, "multiplied by 0"},
         bad_field{"normed_heads", "cohere", {{"use_qk_norm", true}}, "use_qk_norm"},
         bad_field{"one_after_the_other", "cohere2", {{"use_parallel_block", false}}, "use_parallel_block"},
