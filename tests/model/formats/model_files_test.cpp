@@ -236,6 +236,56 @@ TEST(model_files, tied_embeddings_ignore_the_head) {
   EXPECT_EQ(open_folder(folder, config, without).weights.size(), 15u);
 }
 
+/// Of models that see pictures: what is said of the head in two places, and what the files have.
+json seeing_config(const json& whole, const json& within) {
+  json config{{"model_type", "mistral3"}, {"text_config", llama_config()}};
+  config["text_config"]["model_type"] = "mistral";
+  if (!whole.is_null()) config["tie_word_embeddings"] = whole;
+  if (!within.is_null()) config["text_config"]["tie_word_embeddings"] = within;
+  return config;
+}
+
+weight_writer seeing_weights(const std::string& prefix) {
+  auto file = llama_weights(prefix);
+  for (const auto* name : {"q", "k", "v", "o"}) file.erase(prefix + "layers.0.self_attn." + name + "_proj.bias");
+  return file;
+}
+
+TEST(model_files, of_a_model_that_sees_pictures_the_files_decide_whether_it_has_a_head) {
+  const std::vector<std::pair<json, json>> flags = {{true, true},     {false, true},   {true, false},
+                                                    {nullptr, true},  {true, nullptr}, {false, nullptr},
+                                                    {nullptr, false}, {false, false}};
+  for (const std::string prefix : {"language_model.model.", "model.language_model."}) {
+    const std::string head = prefix == "language_model.model." ? "language_model.lm_head.weight" : "lm_head.weight";
+    auto without = seeing_weights(prefix);
+    without.erase(head);
+    for (const auto& [whole, within] : flags) {
+      const test::temp_folder folder;
+      const auto config = seeing_config(whole, within);
+      const auto own = open_folder(folder, config, seeing_weights(prefix));
+      EXPECT_FALSE(own.config.tied_embeddings) << config;
+      EXPECT_EQ(rows_of(own, "lm_head.weight"), stored(own, head)) << config;
+      const auto opened = [&] { EXPECT_TRUE(open_folder(folder, config, without).config.tied_embeddings) << config; };
+      if (whole == true || within == true)
+        opened();
+      else
+        EXPECT_THAT(refusal(opened), HasSubstr(head)) << config;
+    }
+  }
+}
+
+TEST(model_files, a_folder_quantized_here_of_a_model_that_sees_pictures_has_a_head_where_one_was_packed) {
+  for (const bool has_head : {false, true}) {
+    const test::temp_folder folder;
+    weight_writer packed;
+    packed.add("model.embed_tokens.weight", {3}, dtype::u8);
+    if (has_head) packed.add("lm_head.weight", {3}, dtype::u8);
+    packed.write(folder.path() / "model.safetensors", {{"troupe.layout", "1"}});
+    folder.write("config.json", seeing_config(true, false).dump());
+    EXPECT_EQ(open_model(folder.path()).config.tied_embeddings, !has_head);
+  }
+}
+
 TEST(model_files, wrong_tensors_are_refused_by_name_and_shape) {
   const test::temp_folder folder;
   const std::string name = "model.layers.0.mlp.down_proj.weight";
