@@ -303,6 +303,22 @@ TEST(model_files, wrong_tensors_are_refused_by_name_and_shape) {
   EXPECT_EQ(says({8, 12}, dtype::bf16), "");
 }
 
+TEST(model_files, a_tensor_that_the_index_lists_and_no_shard_holds_is_missed_where_it_is_needed) {
+  const test::temp_folder folder;
+  auto config = llama_config();
+  auto weights = llama_weights();
+  weights.erase("lm_head.weight");
+  weights.write(folder.path() / "m-1.safetensors");
+  folder.write("model.safetensors.index.json", R"({"weight_map":{"lm_head.weight":"m-1.safetensors"}})");
+  const auto opened = [&](bool tied) {
+    config["tie_word_embeddings"] = tied;
+    folder.write("config.json", config.dump());
+    return refusal([&] { open_model(folder.path()); });
+  };
+  EXPECT_EQ(opened(true), "");
+  EXPECT_THAT(opened(false), HasSubstr("lacks the tensor \"lm_head.weight\""));
+}
+
 TEST(model_files, a_needed_tensor_of_an_unread_type_is_named_with_it) {
   const test::temp_folder folder;
   folder.write("config.json", llama_config().dump());
