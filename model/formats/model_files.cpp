@@ -137,7 +137,7 @@ void fill_weights(model_files& model, naming names, std::string_view prefix) {
 std::filesystem::path model_within(const std::filesystem::path& folder) {
   std::filesystem::path first;
   for (const auto& entry : entries_of(folder))
-    if (entry.extension() == ".gguf" && (first.empty() || entry < first)) first = entry;
+    if (is_named_as_weights(entry) && (first.empty() || entry < first)) first = entry;
   if (!first.empty()) return first;
   for (const auto& entry : entries_of(folder / "snapshots"))
     if (path_exists(entry / "config.json")) return entry;

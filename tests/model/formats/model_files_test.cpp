@@ -516,6 +516,15 @@ TEST(model_files, a_folder_of_pieces_is_refused_with_the_first_of_them) {
   EXPECT_THAT(refusal([&] { open_model(folder.path()); }), HasSubstr("m-00001-of-00020.gguf, if you mean that"));
 }
 
+TEST(model_files, a_folder_with_files_beside_a_gguf_is_refused_with_the_one_that_is_a_model) {
+  const test::temp_folder folder;
+  const auto says = [&] { return refusal([&] { open_model(folder.path()); }); };
+  for (const char* name : {"imatrix.gguf", "a-imatrix.gguf", "mmproj-a.gguf"}) folder.write(name, "");
+  EXPECT_THAT(says(), HasSubstr("name a model's folder"));
+  folder.write("some.gguf", "");
+  EXPECT_THAT(says(), HasSubstr("some.gguf, if you mean that"));
+}
+
 TEST(model_files, what_is_no_model_is_refused) {
   const test::temp_folder folder;
   EXPECT_THAT(refusal([&] { open_model(folder.path() / "absent"); }), HasSubstr("no such model"));
