@@ -152,6 +152,15 @@ const seeing_family* family_that_sees(const fields& whole, const std::string& ow
   return found == seeing.end() ? nullptr : &*found;
 }
 
+/// The whole and its language model may disagree, and releases of transformers go by either. One that says so makes the
+/// embeddings the head where the files have no other (model_files.cpp).
+bool may_be_tied(const fields& whole, const fields& text) {
+  for (const fields* each : {&whole, &text})
+    for (const std::string_view key : {"tie_word_embeddings", "tie_embedding"})
+      if (each->boolean(key).value_or(false)) return true;
+  return false;
+}
+
 /// Of a model that also sees pictures: what its language model is. Most have an object for that, others have it
 /// between what pictures need. Of others none.
 std::optional<nlohmann::json> text_part_of(const nlohmann::json& object, const std::string& where) {
@@ -163,6 +172,10 @@ std::optional<nlohmann::json> text_part_of(const nlohmann::json& object, const s
   if (!family) return std::nullopt;
   for (const auto* key : {"eos_token_id", "bos_token_id", "tie_word_embeddings", "quantization_config"})
     if (object.contains(key) && !checked.names(key)) part[key] = object[key];
+  if (may_be_tied(whole, checked)) {
+    part["tie_word_embeddings"] = true;
+    part.erase("tie_embedding");
+  }
   part["model_type"] = family->text_type;
   part.erase("architectures");
   return part;

@@ -143,7 +143,7 @@ void fill_weights(model_files& model, naming names, std::string_view prefix) {
 std::filesystem::path model_within(const std::filesystem::path& folder) {
   std::filesystem::path first;
   for (const auto& entry : entries_of(folder))
-    if (entry.extension() == ".gguf" && (first.empty() || entry < first)) first = entry;
+    if (is_named_as_weights(entry) && (first.empty() || entry < first)) first = entry;
   if (!first.empty()) return first;
   for (const auto& entry : entries_of(folder / "snapshots"))
     if (path_exists(entry / "config.json")) return entry;
@@ -170,18 +170,24 @@ bool joins_experts(const model_files& model, std::string_view prefix) {
   return false;
 }
 
-void open_folder(model_files& model) {
-  model.config = folder_config(model.path);
-  model.tensors = open_safetensors(model.path);
-  if (is_packed(model.tensors)) return;
+/// Names lack the prefix in models that were saved without their heads, as those for embeddings are; in those that also
+/// see pictures it is longer.
+std::string_view prefix_in(const model_files& model) {
   const auto has = [&](std::string_view name) { return model.tensors.find(name) != nullptr; };
-  // Names lack the prefix in models that were saved without their heads, as those for embeddings are; in those that
-  // also see pictures it is longer.
-  if (model.config.family == "gpt2")
-    return fill_weights(model, naming::gpt2, has("transformer.wte.weight") ? "transformer." : "");
+  if (model.config.family == "gpt2") return has("transformer.wte.weight") ? "transformer." : "";
   std::string_view prefix = "model.";
   for (const std::string_view other : {"", "language_model.model.", "model.language_model."})
     if (has(fmt::format("{}embed_tokens.weight", other))) prefix = other;
+  return prefix;
+}
+
+void open_folder(model_files& model) {
+  model.config = folder_config(model.path);
+  model.tensors = open_safetensors(model.path);
+  if (model.config.sees_pictures && model.tensors.find(head_name(model))) model.config.tied_embeddings = false;
+  if (is_packed(model.tensors)) return;
+  const std::string_view prefix = prefix_in(model);
+  if (model.config.family == "gpt2") return fill_weights(model, naming::gpt2, prefix);
   model.config.joined_experts = joins_experts(model, prefix);
   fill_weights(model, naming::hugging_face, prefix);
 }
@@ -190,6 +196,11 @@ void open_folder(model_files& model) {
 
 bool is_packed(const tensor_set& tensors) {
   return tensors.metadata.contains(std::string(packed_layout_key));
+}
+
+std::string head_name(const model_files& model) {
+  const wanted_weight head{.part = "lm_head", .kind = "weight"};
+  return place_of(head, model.config, naming::hugging_face, prefix_in(model)).name;
 }
 
 model_files open_model(const std::filesystem::path& path) {

@@ -72,6 +72,10 @@ inline constexpr std::string_view packed_layout_key = "troupe.layout";
 inline constexpr std::string_view packed_quantization_key = "troupe.quantization";
 bool is_packed(const tensor_set& tensors);
 
+/// What a folder's files call a head of the model's own, if there is one. Of a model that sees pictures the files
+/// decide whether the embeddings are the head: what its config.json says of that may be said twice, and differ.
+std::string head_name(const model_files& model);
+
 /// `path`: a Hugging Face folder or a .gguf file. Of a packed model `weights` is empty.
 model_files open_model(const std::filesystem::path& path);
 

@@ -146,7 +146,7 @@ void settle(const end_rule& rule, bool is_bos, std::initializer_list<std::string
   if (*rule.add && !token)
     refuse("{}: \"{}\" is true, but no such token is named", config.where, is_bos ? "add_bos_token" : "add_eos_token");
   const bool there = token && std::find(list.begin(), list.end(), *token) != list.end();
-  if (*rule.add && !there) list.insert(is_bos ? list.begin() : list.end(), *token);
+  if (*rule.add && !there) list = {*token};  // in place of another that the file's template has, as Llama's classes do
   if (!*rule.add && there) std::erase(list, *token);
 }
 

@@ -195,6 +195,17 @@ TEST(hf_config, of_models_that_see_pictures_the_language_model_is_read) {
   EXPECT_THAT(refusal_of({{"model_type", "mistral3"}, {"text_config", small("qwen3")}}), HasSubstr("mistral3"));
 }
 
+TEST(hf_config, of_a_model_that_sees_pictures_the_embeddings_may_be_the_head_where_either_flag_says_so) {
+  const auto tied = [](const json& whole, const json& text) {
+    return parse(with({{"model_type", "mistral3"}, {"text_config", with(small("mistral"), text)}}, whole))
+        .tied_embeddings;
+  };
+  const json yes{{"tie_word_embeddings", true}}, no{{"tie_word_embeddings", false}}, none = json::object();
+  EXPECT_TRUE(tied(yes, no) && tied(no, yes) && tied(yes, none) && tied(none, yes) && tied(yes, yes));
+  EXPECT_FALSE(tied(no, no) || tied(no, none) || tied(none, no) || tied(none, none));
+  EXPECT_TRUE(tied(none, {{"tie_embedding", true}}));
+}
+
 TEST(hf_config, end_tokens_come_from_both_files_once) {
   const test::temp_folder folder;
   folder.write("config.json", with(small("llama"), {{"eos_token_id", {3, 4}}, {"bos_token_id", nullptr}}).dump());
