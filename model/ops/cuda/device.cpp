@@ -19,7 +19,8 @@ Handle made(Make make, const char* operation) {
   return handle;
 }
 
-constexpr int contained_error = 226;  // cudaErrorContained, which the headers of early versions of CUDA 12 lack
+/// cudaErrorContained and cudaErrorTensorMemoryLeak, which the headers of early versions of CUDA 12 lack.
+constexpr int contained_error = 226, tensor_memory_leak = 721;
 
 /// Errors after which every call of the process fails, as CUDA's manual says; an unknown one, such as that of a GPU
 /// that has fallen off its bus, does not go away here either.
@@ -36,10 +37,12 @@ bool is_final(cudaError_t error) {
     case cudaErrorInvalidPc:
     case cudaErrorLaunchFailure:
     case cudaErrorNvlinkUncorrectable:
+    case cudaErrorMpsClientTerminated:
+    case cudaErrorExternalDevice:
     case cudaErrorUnknown:
       return true;
     default:
-      return static_cast<int>(error) == contained_error;
+      return static_cast<int>(error) == contained_error || static_cast<int>(error) == tensor_memory_leak;
   }
 }
 

@@ -85,6 +85,9 @@ TEST_F(cuda_device, what_no_call_of_the_process_survives_is_told_from_the_rest) 
   EXPECT_THROW(check(cudaErrorLaunchFailure, "matmul"), device_lost);
   EXPECT_THROW(check(cudaErrorIllegalAddress, "matmul"), device_lost);
   EXPECT_THROW(check(static_cast<cudaError_t>(226), "matmul"), device_lost) << "hardware errors of Hopper end so";
+  EXPECT_THROW(check(static_cast<cudaError_t>(721), "matmul"), device_lost) << "tensor memory that was not given back";
+  EXPECT_THROW(check(cudaErrorMpsClientTerminated, "matmul"), device_lost);
+  EXPECT_THROW(check(cudaErrorExternalDevice, "matmul"), device_lost);
   EXPECT_THROW(check(cudaErrorUnknown, "matmul"), device_lost);
   try {
     check(cudaErrorMemoryAllocation, "matmul");
