@@ -134,20 +134,28 @@ float event::milliseconds_since(const event& start) const {
   return milliseconds;
 }
 
-void* take_device_memory(std::size_t bytes) {
+namespace {
+
+template <class Take>
+void* taken(std::size_t bytes, Take take, const char* operation) {
   if (bytes == 0) return nullptr;
-  return made<void*>(
-      [&](void** to) {
-        const cudaError_t error = cudaMalloc(to, bytes);
-        if (error == cudaErrorMemoryAllocation) throw std::bad_alloc();
-        return error;
-      },
-      "taking device memory");
+  void* memory = nullptr;
+  const cudaError_t error = take(&memory);
+  if (error == cudaErrorMemoryAllocation) throw std::bad_alloc();
+  check(error, operation);
+  return memory;
+}
+
+}  // namespace
+
+void* take_device_memory(std::size_t bytes) {
+  return taken(
+      bytes, [&](void** to) { return cudaMalloc(to, bytes); }, "taking device memory");
 }
 
 void* take_pinned_memory(std::size_t bytes) {
-  if (bytes == 0) return nullptr;
-  return made<void*>([&](void** to) { return cudaHostAlloc(to, bytes, cudaHostAllocDefault); }, "taking pinned memory");
+  return taken(
+      bytes, [&](void** to) { return cudaHostAlloc(to, bytes, cudaHostAllocDefault); }, "taking pinned memory");
 }
 
 void copy(void* to, const void* from, std::size_t bytes, const stream& on) {

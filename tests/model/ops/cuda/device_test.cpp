@@ -70,6 +70,7 @@ TEST_F(cuda_device, a_stream_that_is_held_sees_what_came_before_the_event) {
 
 TEST_F(cuda_device, more_memory_than_there_is_is_refused) {
   EXPECT_THROW(device_buffer<std::byte>(std::size_t{1} << 50), std::bad_alloc);
+  EXPECT_THROW(pinned_buffer<std::byte>(std::size_t{1} << 50), std::bad_alloc);
 }
 
 TEST_F(cuda_device, an_error_names_the_operation) {
