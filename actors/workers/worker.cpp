@@ -87,6 +87,7 @@ void worker_state::make_stage(const start_stage& order, const std::stop_token& s
   const decoder::options part{.first_layer = order.first_layer,
                               .layers = order.layers,
                               .max_rows = order.max_rows,
+                              .max_sequences = order.max_sequences,
                               .kv = order.kv,
                               .blocks = order.blocks,
                               .states = order.states,

@@ -101,8 +101,7 @@ void check_ports(const cluster_config& config) {
   }
 }
 
-/// What the workers that start with the cluster will offer. Of another host's memory nothing is known yet. This process
-/// leaves the GPUs that it asks: they are the nodes'.
+/// What the workers that start with the cluster will offer. Of another host's memory nothing is known yet.
 std::vector<worker_offer> offers_of(const cluster_config& config) {
   constexpr std::uint64_t plenty = std::uint64_t{1} << 50;
   std::vector<worker_offer> offers;
@@ -115,8 +114,19 @@ std::vector<worker_offer> offers_of(const cluster_config& config) {
                       .layers = node.layers,
                       .replica = node.replica,
                       .pool = is_here && node.shares_memory() ? "this machine" : ""});
-    if (is_here && !node.memory) leave_device(node.device);
   }
+  return offers;
+}
+
+/// Checks the devices of the nodes that start here. This process leaves the GPUs that it asks: they are the nodes'.
+std::vector<worker_offer> ask_devices(const cluster_config& config) {
+  const auto for_each = [&](auto ask) {
+    for (const node_config& node : config.nodes)
+      if (node.autostart && is_this_machine(node.host)) ask(node);
+  };
+  for_each([&](const node_config& node) { check_device(config, node); });
+  std::vector<worker_offer> offers = offers_of(config);
+  for_each([](const node_config& node) { leave_device(node.device); });
   return offers;
 }
 
@@ -129,9 +139,7 @@ void check_site(const cluster_config& config) {
   const supervisor_parts planned = supervisor_of(site, 0);
   (void)bus_options_of(site);  // the keys
   if (is_this_machine(config.head().host)) check_preload(config, site.model->config);
-  for (const node_config& node : config.nodes)
-    if (node.autostart && is_this_machine(node.host)) check_device(config, node);
-  const auto placed = place(offers_of(config), planned.shape, planned.wanted);
+  const auto placed = place(ask_devices(config), planned.shape, planned.wanted);
   if (!placed) refuse_at(config, placed.error().key, "{}", placed.error().text);
 }
 
