@@ -1,10 +1,13 @@
 #include "base/addresses.hpp"
 
+#include <array>
 #include <cstring>
 #include <memory>
 
 #include <netdb.h>
 #include <netinet/in.h>
+
+#include "base/number_in.hpp"
 
 namespace troupe {
 
@@ -15,6 +18,13 @@ bool socket_address::is_loopback() const {
   }
   const auto* six = reinterpret_cast<const sockaddr_in6*>(&bytes);
   return family() == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&six->sin6_addr);
+}
+
+host_port socket_address::in_numbers() const {
+  std::array<char, INET6_ADDRSTRLEN + 16> host{};  // and a zone
+  std::array<char, 8> port{};
+  ::getnameinfo(get(), length, host.data(), host.size(), port.data(), port.size(), NI_NUMERICHOST | NI_NUMERICSERV);
+  return {host.data(), number_in<int>(port.data()).value_or(0)};
 }
 
 std::vector<socket_address> addresses_of(const std::string& host, const std::string& port, int flags) {

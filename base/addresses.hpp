@@ -4,6 +4,8 @@
 
 #include <sys/socket.h>
 
+#include "base/host_port.hpp"
+
 namespace troupe {
 
 /// A socket's address of any kind.
@@ -15,6 +17,8 @@ struct socket_address {
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&bytes); }
   /// Whether only this machine reaches it.
   bool is_loopback() const;
+  /// Not of a socket's file.
+  host_port in_numbers() const;
 };
 
 /// What a host stands for, as the machine's resolver orders it; nothing if it is not known, or cannot be looked up now.

@@ -135,7 +135,7 @@ void bus::impl::close(link_id id) {
 void bus::impl::run() {
   name_thread_and_block_signals();
   std::vector<news> happened;
-  std::optional<suspicion> suspect;
+  std::optional<question> asked;
   for (int timeout = 0;;) {
     wait_for_input(timeout);
     {
@@ -147,12 +147,12 @@ void bus::impl::run() {
       look_after_links();
       if (stopping_ && may_stop()) break;
       happened.swap(happened_);
-      suspect = next_suspicion();
+      asked = next_question();
       if (stopping_) happened.clear();
       timeout = next_timeout();
     }
     deliver(happened);
-    if (suspect) ask_elsewhere(*suspect);
+    if (asked) ask_elsewhere(*asked);
   }
   const std::lock_guard lock(mutex_);
   close_sockets();
@@ -208,7 +208,7 @@ void bus::impl::wake() const {
 }
 
 int bus::impl::next_timeout() const {
-  if (!ready_.empty() || (!suspicions_.empty() && !is_asking_)) return 0;
+  if (!ready_.empty() || (!questions_.empty() && !is_asking_)) return 0;
   auto next = std::min(look_after_at_, stop_at_);
   if (!to_confirm_.empty()) next = std::min(next, to_confirm_.front().first);
   if (!redials_.empty()) next = std::min(next, redials_.begin()->first);

@@ -67,7 +67,8 @@ class bus::impl {
     // If we dial:
     std::string endpoint, server_key;
     dialing how = dialing::for_ever;
-    bool by_ipv6 = false;  // if the endpoint has a name: each attempt asks for the other kind of address
+    std::deque<std::string> untried;  // if the endpoint has a name: its addresses, as endpoints
+    std::string dialed_at;            // the endpoint, or an address of its name
     zmq::socket_t dealer, monitor;
     int dealer_signal = -1, monitor_signal = -1;
     std::uint64_t session = 0;  // the other side's number of this link
@@ -101,10 +102,11 @@ class bus::impl {
     link_id link;
     std::variant<frame, link_end> content;
   };
-  /// A link whose other side may use keys where we do not, or the other way round.
-  struct suspicion {
+  /// What is asked on a thread of its own, of a link: the answer may take long.
+  struct question {
     link_id link;
     std::string endpoint;
+    void (impl::*ask)(const question&);
   };
   using parts = std::span<zmq::message_t>;
 
@@ -124,6 +126,7 @@ class bus::impl {
 
   // bus_dialing.cpp: links that we open
   void dial(link& to);
+  void dial_at(link& to, const std::string& address);
   void hang_up(link& from);
   void redial_later(link& to);
   void redial_due();
@@ -131,9 +134,10 @@ class bus::impl {
   void read_dealer_monitor(link_id id);
   void note_event(link& from, const detail::socket_event& event);
   void note_disconnected(link& from);
-  std::optional<suspicion> next_suspicion();
-  void ask_elsewhere(const suspicion& suspect);
-  void ask_mechanism(const suspicion& suspect);
+  std::optional<question> next_question();
+  void ask_elsewhere(const question& next);
+  void look_up(const question& asked);
+  void ask_mechanism(const question& asked);
   void on_welcome(link& from, const detail::welcome& welcome);
 
   // bus_listening.cpp: links that others open
@@ -191,9 +195,9 @@ class bus::impl {
 
   std::vector<source> ready_;
   std::vector<news> happened_;
-  std::deque<suspicion> suspicions_;
+  std::deque<question> questions_;
   bool is_asking_ = false;
-  std::thread asker_;  // about one suspicion; joined before the next one and at the end
+  std::thread asker_;  // of one question; joined before the next one and at the end
   clock::time_point now_ = clock::now();
   std::multimap<clock::time_point, link_id> redials_;
   std::deque<std::pair<clock::time_point, link_id>> to_confirm_;  // by time; some may have been confirmed meanwhile
