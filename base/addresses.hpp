@@ -25,4 +25,7 @@ struct socket_address {
 /// An empty host: every address of this machine. `flags`: those of getaddrinfo (AI_PASSIVE for whoever listens there).
 std::vector<socket_address> addresses_of(const std::string& host, const std::string& port, int flags = 0);
 
+/// Where a socket is bound; of a connection, where this machine is for the other side. Of no kind if there is no such.
+socket_address local_address_of(int socket);
+
 }  // namespace troupe
