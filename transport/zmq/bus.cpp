@@ -129,7 +129,7 @@ send_status bus::impl::send(link_id to, frame message) {
 
 void bus::impl::close(link_id id) {
   const std::lock_guard lock(mutex_);
-  if (link* found = find(id)) remove(*found, true);
+  if (link* found = find(id)) remove(*found, farewell::told);
 }
 
 void bus::impl::run() {
@@ -195,11 +195,12 @@ void bus::impl::watch_signal(int signal, const source& from) const {
 }
 
 // A sender may have consumed the signal of input that came meanwhile, so this looks for input itself.
-void bus::impl::note_input(link* dialed) {
-  bool& noted = dialed != nullptr ? dialed->input_noted : router_noted_;
-  if (noted || !detail::has_input(dialed != nullptr ? dialed->dealer : router_)) return;
+void bus::impl::note_input(link& sent_to) {
+  const bool dialed = sent_to.dialed();
+  bool& noted = dialed ? sent_to.input_noted : router_noted_;
+  if (noted || !detail::has_input(dialed ? sent_to.dealer : router_)) return;
   noted = true;
-  ready_.push_back(dialed != nullptr ? source{source_kind::dealer, dialed->id} : source{source_kind::router});
+  ready_.push_back(dialed ? source{source_kind::dealer, sent_to.id} : source{source_kind::router});
   wake();
 }
 
@@ -252,7 +253,7 @@ void bus::impl::close_sockets() {
       say(open, detail::control_kind::goodbye);
       open.dealer.set(zmq::sockopt::linger, linger);
     }
-    remove(open, false);
+    remove(open, farewell::silent);
   }
   // Before the socket closes, while the file is still ours: the next process that listens there makes its own.
   if (const auto file = socket_file(options_.listen)) ::unlink(file->c_str());

@@ -156,10 +156,10 @@ void bus::impl::note_event(link& from, const detail::socket_event& event) {
              {fmt::format("{} refuses this process' key: a node needs the head's own cluster.key; a client's "
                           "clients/NAME.pub must lie beside the head's",
                           from.endpoint)},
-             false);
+             farewell::silent);
       return;
     case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
-      if (event.value == mechanism_mismatch) shut(from, {other_mechanism(from.endpoint)}, false);
+      if (event.value == mechanism_mismatch) shut(from, {other_mechanism(from.endpoint)}, farewell::silent);
       return;
     case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
       // If the mechanisms differ, the side that sees the other's greeting first ends the connection, and libzmq then
@@ -226,7 +226,7 @@ void bus::impl::ask_mechanism(const question& asked) {
   if (theirs.empty() || theirs == (options_.keys ? "CURVE" : "NULL")) return;
   link* found = find(asked.link);
   if (found == nullptr || found->up) return;
-  shut(*found, {other_mechanism(found->endpoint)}, false);
+  shut(*found, {other_mechanism(found->endpoint)}, farewell::silent);
 }
 
 void bus::impl::on_welcome(link& from, const detail::welcome& welcome) {
@@ -236,7 +236,7 @@ void bus::impl::on_welcome(link& from, const detail::welcome& welcome) {
   from.session = welcome.session;
   from.out.restart();
   if (!from.out.confirm(welcome.received))
-    return shut(from, {fmt::format("{} confirms frames that were never sent", from.endpoint)}, true);
+    return shut(from, {fmt::format("{} confirms frames that were never sent", from.endpoint)}, farewell::told);
   from.up = true;
   up_or_gone_.notify_all();
   from.patience = 0ms;

@@ -108,6 +108,8 @@ class bus::impl {
     std::string endpoint;
     void (impl::*ask)(const question&);
   };
+  /// Whether the other side hears that its link ends.
+  enum class farewell : bool { silent, told };
   using parts = std::span<zmq::message_t>;
 
   // bus.cpp: the thread
@@ -116,7 +118,7 @@ class bus::impl {
   void wait_for_input(int timeout_ms);
   void read(const source& from);
   void watch_signal(int signal, const source& from) const;
-  void note_input(link* dialed);  // null: of the router
+  void note_input(link& sent_to);  // of the socket that it has, or shares with others
   void wake() const;
   int next_timeout() const;
   bool may_stop();
@@ -146,7 +148,8 @@ class bus::impl {
   void on_stranger(const std::string& routing, parts received, bool too_many);
   void on_greeting(const std::string& routing, const zmq::message_t& header, const detail::greeting& greeting);
   link* add_link(const detail::greeting& greeting);
-  bool resume(link& known, const detail::greeting& greeting);
+  /// `known`; null if that is not possible, and then it is gone.
+  link* resume(link& known, const detail::greeting& greeting);
   void lose(link& unreachable);
   void look_after_links();
   void dismiss(const std::string& routing);
@@ -170,8 +173,8 @@ class bus::impl {
   void confirm_along(link& from);
   void confirmations_due();
   /// Ends a link for a reason, which the owner gets to know. `ended` is gone after it.
-  void shut(link& ended, link_end end, bool tell_other);
-  void remove(link& ended, bool tell_other);
+  void shut(link& ended, link_end end, farewell how);
+  void remove(link& ended, farewell how);
 
   const options options_;
   const events handlers_;
