@@ -130,7 +130,8 @@ class journal {
   /// than max_output_bytes, none is recorded.
   result<std::vector<bool>, journal_error> record_all(std::span<const line_record> records);
   /// In order from index `from` on, up to the first line that has none yet; all that there are if the job is finished.
-  std::vector<line_output> outputs(std::string_view id, std::uint64_t from, std::size_t limit) const;
+  std::vector<line_output> outputs(std::string_view id, std::uint64_t from, std::size_t limit,
+                                   std::size_t most_bytes = SIZE_MAX) const;
 
   /// Returns the event's number.
   result<std::uint64_t, journal_error> append_event(std::string_view id, std::string_view kind, std::string_view text);
