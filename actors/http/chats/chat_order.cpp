@@ -110,11 +110,8 @@ chat_order read_chat_order(const request_fields& from, const served_model& serve
   if (has_special_marks) order.skip_special = false;
   auto offers = std::make_shared<const std::vector<tool_offer>>(std::move(tools.offers));
   tool_call_reader calls(tools.style, std::move(offers), tools.most_calls, is_call);
-  std::string& begun = order.prompts.back().answer_begin;
   if (!tools.called.empty())
-    (void)calls.push(begun = begun_call(tools.style, tools.called));
-  else if (has_form && has_channels(chat_template))
-    begun = final_channel;
+    (void)calls.push(order.prompts.back().answer_begin = begun_call(tools.style, tools.called));
   return {std::move(order), reply_reader(std::move(thoughts), std::move(calls))};
 }
 

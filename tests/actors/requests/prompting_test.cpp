@@ -123,6 +123,26 @@ TEST(prompting, writes_chats_with_the_models_template) {
   EXPECT_EQ(made.sequence.prompt, letters("u:Hi;a:"));
 }
 
+TEST(prompting, puts_a_chats_answer_of_a_form_into_the_last_channel) {
+  const temp_folder folder;
+  const auto prompts = letters_prompting(
+      folder, 0, "{# <|channel|>analysis <|channel|>final #}{{ messages[0].content }}<|start|>assistant");
+  prompt_input chat{.chat = chat_input{.messages = R"([{"role":"user","content":"Hi"}])"}};
+  const auto begun = [&](const prompt_input& input, const output_constraint& form) {
+    auto sampling = params();
+    sampling.constraint = form;
+    return prepare(*prompts, input, sampling).sequence.prompt;
+  };
+  const output_constraint form{constraint_kind::regex, "[ab]+"};
+  EXPECT_EQ(begun(chat, {}), letters("Hi<|start|>assistant"));
+  EXPECT_EQ(begun(chat, form), letters("Hi<|start|>assistant<|channel|>final<|message|>"));
+  EXPECT_EQ(begun(chat, {constraint_kind::calls, R"({"type":"object"})", "<x>", "</x>"}),
+            letters("Hi<|start|>assistant"));
+  EXPECT_EQ(begun(text("Hi"), form), letters("Hi")) << "which is no chat";
+  chat.answer_begin = "<x>";
+  EXPECT_EQ(begun(chat, form), letters("Hi<|start|>assistant<x>")) << "it has a beginning of its own";
+}
+
 TEST(prompting, refuses_what_no_replica_could_answer) {
   const temp_folder folder;
   const auto prompts = letters_prompting(folder);
