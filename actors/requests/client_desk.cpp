@@ -81,11 +81,12 @@ struct request_reader {
 
 read_request request_reader::read(const client_request& asked, const client_done& its_end) const try {
   const request_priority priority = asked.batch ? request_priority::batch : request_priority::interactive;
+  const prompt_input input = input_of(asked);
   return begin_request{.id = its_end.request,
-                       .engine = prompts->prepare(input_of(asked), asked.sampling, asked.answers, priority),
+                       .engine = prompts->prepare(input, asked.sampling, asked.answers, priority),
                        .adapter = asked.adapter,
                        .skip_tokens = asked.skip_tokens,
-                       .skip_special = asked.messages.empty() || !has_channels(prompts->tool_template()),
+                       .skip_special = !prompts->shows_special(input),
                        .listener = std::make_shared<link_listener>(links, its_end, asked.answers, desk)};
 } catch (const field_error& error) {
   return client_refused{.error = error.what(), .bad_input = true, .field_name = error.field(), .code = error.code()};

@@ -154,4 +154,8 @@ const std::string& prompting::tool_template() const {
   return chat_ ? chat_->tool_source() : none;
 }
 
+bool prompting::shows_special(const prompt_input& prompt) const {
+  return prompt.chat && has_channels(tool_template());
+}
+
 }  // namespace troupe

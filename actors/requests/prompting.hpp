@@ -50,6 +50,8 @@ class prompting {
   const std::string& no_chat() const { return no_chat_; }
   /// The source of the chat template for requests with tools; empty if the model has none.
   const std::string& tool_template() const;
+  /// Whether an answer's text has special tokens, since they tell what is said in it.
+  bool shows_special(const prompt_input& prompt) const;
   const model_config& config() const { return config_; }
   std::int64_t context() const { return context_; }
 

@@ -12,14 +12,14 @@ namespace {
 /// A desk behind a real socket, and a client.
 class desk : public testing::Test {
  protected:
-  desk() {
+  explicit desk(const std::string& chat_template = {}) : chat_template_(chat_template) {
     actor_ = spawn_client_desk(system_, {.links = &wire_,
                                          .gateway = gateway_.handle(),
                                          .store = store_.handle(),
                                          .jobs = jobs_.handle(),
                                          .training = {},
                                          .supervisor = supervisor_.handle(),
-                                         .prompts = letters_prompting(folder_),
+                                         .prompts = letters_prompting(folder_, 0, chat_template_),
                                          .numbers = std::make_shared<request_numbers>(),
                                          .board = board_,
                                          .cluster = "test",
@@ -77,6 +77,7 @@ class desk : public testing::Test {
     return answer;
   }
 
+  const std::string chat_template_;
   temp_folder folder_;
   std::shared_ptr<status_board> board_ = std::make_shared<status_board>();
   caf::actor_system_config config_;
@@ -244,6 +245,33 @@ TEST_F(desk, reads_a_form_apart) {
   EXPECT_TRUE(is_soon([&] { return work_->waiting() == 1; }));
   busy.go_on();
   EXPECT_TRUE(gateway_.take<begin_request>().engine.sampling.constraint);
+}
+
+class desk_of_channels : public desk {
+ protected:
+  desk_of_channels() : desk("{# <|channel|>analysis <|channel|>final #}{{ messages[0].content }}:") {}
+
+  begin_request ask_chat(const output_constraint& form = {}) {
+    client_request request;
+    request.id = ++last_id_;
+    request.messages = R"([{"role":"user","content":"Hi"}])";
+    request.sampling.constraint = form;
+    say(request);
+    return gateway_.take<begin_request>();
+  }
+
+ private:
+  std::uint64_t last_id_ = 100;
+};
+
+TEST_F(desk_of_channels, leaves_their_marks_in_the_texts_of_chats) {
+  EXPECT_FALSE(ask_chat().skip_special);
+  EXPECT_TRUE(ask(1).skip_special);
+}
+
+TEST_F(desk_of_channels, has_an_answer_of_a_form_in_the_last_one) {
+  EXPECT_EQ(ask_chat().engine.sequence.prompt, letters("Hi:"));
+  EXPECT_EQ(ask_chat({constraint_kind::regex, "A+"}).engine.sequence.prompt, letters("Hi:<|channel|>final<|message|>"));
 }
 
 TEST_F(desk, composes_the_status) {
