@@ -9,6 +9,7 @@
 #include "base/field_error.hpp"
 #include "base/random_hex.hpp"
 #include "model/engine/text/channels.hpp"
+#include "model/engine/text/thoughts.hpp"
 
 namespace troupe {
 namespace {
@@ -257,11 +258,15 @@ void client_desk_state::answer(const incoming<client_command>& command, command_
 }
 
 std::string client_desk_state::hello_json() const {
+  const std::string& chat_template = parts_.prompts->tool_template();
+  const thought_tags tags = special_tags_of(chat_template);
   return dump({{"cluster", parts_.cluster},
                {"instance", instance_},
                {"family", parts_.prompts->config().family},
                {"no_chat", parts_.prompts->no_chat()},
-               {"has_channels", has_channels(parts_.prompts->tool_template())},
+               {"has_channels", has_channels(chat_template)},
+               {"thought_begin", tags.begin},
+               {"thought_end", tags.end},
                {"context", parts_.prompts->context()}});
 }
 

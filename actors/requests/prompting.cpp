@@ -8,6 +8,7 @@
 #include "cluster/config/config.hpp"
 #include "model/engine/text/channels.hpp"
 #include "model/engine/text/model_text.hpp"
+#include "model/engine/text/thoughts.hpp"
 #include "model/grammar/token_tree.hpp"
 
 namespace troupe {
@@ -155,7 +156,7 @@ const std::string& prompting::tool_template() const {
 }
 
 bool prompting::shows_special(const prompt_input& prompt) const {
-  return prompt.chat && has_channels(tool_template());
+  return prompt.chat && troupe::shows_special(tool_template());
 }
 
 }  // namespace troupe

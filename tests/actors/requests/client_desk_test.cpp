@@ -247,9 +247,10 @@ TEST_F(desk, reads_a_form_apart) {
   EXPECT_TRUE(gateway_.take<begin_request>().engine.sampling.constraint);
 }
 
-class desk_of_channels : public desk {
+/// Of a model that says with special tokens what is a thought.
+class desk_of_marks : public desk {
  protected:
-  desk_of_channels() : desk("{# <|channel|>analysis <|channel|>final #}{{ messages[0].content }}:") {}
+  explicit desk_of_marks(const std::string& marks) : desk("{# " + marks + " #}{{ messages[0].content }}:") {}
 
   begin_request ask_chat(const output_constraint& form = {}) {
     client_request request;
@@ -263,6 +264,25 @@ class desk_of_channels : public desk {
  private:
   std::uint64_t last_id_ = 100;
 };
+
+class desk_of_channels : public desk_of_marks {
+ protected:
+  desk_of_channels() : desk_of_marks("<|channel|>analysis <|channel|>final") {}
+};
+
+class desk_of_thoughts : public desk_of_marks {
+ protected:
+  desk_of_thoughts() : desk_of_marks("[THINK] [/THINK]") {}
+};
+
+TEST_F(desk_of_thoughts, leaves_their_marks_in_the_texts_of_chats_and_says_what_they_are) {
+  EXPECT_FALSE(ask_chat().skip_special);
+  EXPECT_EQ(ask_chat({constraint_kind::regex, "A+"}).engine.sequence.prompt, letters("Hi:"));
+  const json hello = json::parse(command("hello").result);
+  EXPECT_EQ(hello["has_channels"], false);
+  EXPECT_EQ(hello["thought_begin"], "[THINK]");
+  EXPECT_EQ(hello["thought_end"], "[/THINK]");
+}
 
 TEST_F(desk_of_channels, leaves_their_marks_in_the_texts_of_chats) {
   EXPECT_FALSE(ask_chat().skip_special);
@@ -288,6 +308,7 @@ TEST_F(desk, composes_the_status) {
   EXPECT_EQ(hello["cluster"], "test");
   EXPECT_EQ(hello["instance"], json::parse(command("hello").result)["instance"]);
   EXPECT_EQ(hello["has_channels"], false);
+  EXPECT_EQ(hello["thought_begin"], "");
 }
 
 TEST_F(desk, hands_commands_to_whom_they_belong) {

@@ -144,14 +144,15 @@ TEST(prompting, puts_a_chats_answer_of_a_form_into_the_last_channel) {
 }
 
 TEST(prompting, knows_whose_answers_show_special_tokens) {
-  const temp_folder folder, other;
-  const auto with_channels =
-      letters_prompting(folder, 0, "{# <|channel|>analysis <|channel|>final #}{{ messages[0].content }}");
-  const auto without = letters_prompting(other, 0, "{{ messages[0].content }}");
   const prompt_input chat{.chat = chat_input{.messages = "[]"}};
-  EXPECT_TRUE(with_channels->shows_special(chat));
-  EXPECT_FALSE(with_channels->shows_special(text("Hi")));
-  EXPECT_FALSE(without->shows_special(chat));
+  for (const char* marks : {"<|channel|>analysis<|channel|>final", "[THINK][/THINK]", "<|channel>thought<channel|>"}) {
+    const temp_folder folder;
+    const auto prompts = letters_prompting(folder, 0, marks);
+    EXPECT_TRUE(prompts->shows_special(chat)) << marks;
+    EXPECT_FALSE(prompts->shows_special(text("Hi"))) << marks;
+  }
+  const temp_folder folder;
+  EXPECT_FALSE(letters_prompting(folder, 0, "<think></think>")->shows_special(chat)) << "which are a text";
 }
 
 TEST(prompting, refuses_what_no_replica_could_answer) {
