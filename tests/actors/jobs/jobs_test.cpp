@@ -105,6 +105,19 @@ TEST_F(jobs, makes_errors_of_bad_lines_and_goes_on) {
   for (const int i : {0, 1, 2, 4, 5, 6}) EXPECT_TRUE(outputs[to_size(i)].contains("error")) << i;
 }
 
+TEST_F(jobs, answer_chats_of_models_with_channels_as_a_client_is_answered_at_once) {
+  const temp_folder folder;
+  head now(folder_,
+           letters_prompting(folder, 0, "{# <|channel|>analysis <|channel|>final #}{{ messages[0].content }}:"));
+  const std::string messages = R"("messages":[{"role":"user","content":"Hi"}])";
+  now.submit("job-1", {"{" + messages + "}", "{" + messages + R"(,"guided_regex":"A+"})", R"({"prompt":"Hi"})"});
+  const auto chat = now.next(), of_a_form = now.next(), plain = now.next();
+  EXPECT_FALSE(chat.skip_special) << "the marks are special tokens";
+  EXPECT_EQ(chat.engine.sequence.prompt, letters("Hi:"));
+  EXPECT_EQ(of_a_form.engine.sequence.prompt, letters("Hi:<|channel|>final<|message|>"));
+  EXPECT_TRUE(plain.skip_special);
+}
+
 class no_format final : public answer_format {
  public:
   std::string whole(const std::vector<answer_choice>&, const answer_usage&) override {
