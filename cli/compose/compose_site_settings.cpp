@@ -12,6 +12,7 @@
 #include "cli/compose/worker_speed.hpp"
 #include "cli/program_id.hpp"
 #include "cluster/launch/machine.hpp"
+#include "cluster/placement/memory_shares.hpp"
 #include "model/arch/device.hpp"
 #include "model/arch/expert_routes.hpp"
 #include "model/arch/kv_storage.hpp"
