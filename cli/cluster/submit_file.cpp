@@ -9,13 +9,13 @@
 
 #include "base/error.hpp"
 #include "base/sha256.hpp"
+#include "base/shell_word.hpp"
 #include "cli/cluster/status_view.hpp"
 #include "cli/cluster/submit_lines.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cluster/journal/job.hpp"
-#include "cluster/launch/launch.hpp"
 
 namespace troupe {
 namespace {

@@ -24,22 +24,26 @@
 namespace troupe {
 namespace {
 
+/// The folder or file of an adapter to preload: the one that is named for it, or one of its name where adapters are.
+std::optional<std::filesystem::path> files_to_preload(const cluster_config& config, const preloaded_adapter& wanted) {
+  if (!wanted.folder.empty()) return wanted.folder;
+  return is_adapter_name(wanted.name) ? adapter_among(config.adapters.dir, wanted.name) : std::nullopt;
+}
+
 /// If the head runs on this machine: each adapter to preload must be a folder or file with an adapter for the model, or
 /// a version in the journal, which is where the head will look.
 void check_preload(const cluster_config& config, const model_config& model) {
   adapter_catalogue::options known;
   known.base_name = config.model.name;
   std::optional<adapter_catalogue> saved;
-  for (const auto& [adapter, named] : config.adapters.preload) {
-    const auto found =
-        named.empty() && is_adapter_name(adapter) ? adapter_among(config.adapters.dir, adapter) : std::nullopt;
-    if (!named.empty() || found) {
+  for (const preloaded_adapter& wanted : config.adapters.preload) {
+    const std::string& adapter = wanted.name;
+    if (const auto files = files_to_preload(config, wanted)) {
       if (const auto problem = adapter_catalogue(known).check_name(adapter))
         refuse_at(config, "adapters.preload", "{}", problem->text);
-      if (!named.empty() && !path_exists(named))
-        refuse_at(config, "adapters.preload", "adapter {}: there is no folder or file {}", adapter, named.string());
-      const std::filesystem::path& folder = found ? *found : named;
-      (void)at_key(config, "adapters.preload", [&] { return read_adapter(folder, model); });
+      if (!path_exists(*files))
+        refuse_at(config, "adapters.preload", "adapter {}: there is no folder or file {}", adapter, files->string());
+      (void)at_key(config, "adapters.preload", [&] { return read_adapter(*files, model); });
       continue;
     }
     const journal::options book = journal_options_of(config);

@@ -8,7 +8,7 @@
 #include "cli/model/model_options.hpp"
 #include "cli/output.hpp"
 #include "cluster/launch/machine.hpp"
-#include "cluster/placement/placement.hpp"
+#include "cluster/placement/memory_shares.hpp"
 #include "model/arch/device.hpp"
 #include "model/arch/fingerprint.hpp"
 #include "model/arch/gpu.hpp"

@@ -174,6 +174,8 @@ class journal {
   std::optional<std::int64_t> last_expiry() const;
   result<job_info, journal_error> change_state(std::string_view id, job_state how, std::string_view error,
                                                std::string_view outcome = {});
+  result<job_info, journal_error> end_job(std::string_view id, job_state how, std::string_view why,
+                                          std::string_view outcome = {});
   result<job_info, journal_error> hold(std::string_view id, bool on);
   bool make_room();
   std::size_t open_jobs_of(std::string_view tenant) const;
