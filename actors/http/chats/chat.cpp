@@ -21,6 +21,12 @@ std::string call_json(const tool_call& call, std::optional<std::size_t> index) {
                      json_text(call.arguments));
 }
 
+/// Members of a message or a delta, under the name that vLLM gives them now and the one that it gave them before.
+std::string thought_json(const std::string& thought) {
+  const std::string text = json_text(thought);
+  return fmt::format(R"("reasoning":{},"reasoning_content":{})", text, text);
+}
+
 class chat_completion_format final : public answer_format {
  public:
   chat_completion_format(std::shared_ptr<const prompting> prompts, const answer_order& order,
@@ -96,7 +102,7 @@ class chat_completion_format final : public answer_format {
   std::string delta_of(std::size_t index, const reply_piece& piece) {
     switch (piece.is) {
       case reply_piece::kind::thought:
-        return fmt::format(R"({{"reasoning_content":{}}})", json_text(piece.text));
+        return fmt::format("{{{}}}", thought_json(piece.text));
       case reply_piece::kind::call:
         return fmt::format(R"({{"tool_calls":[{}]}})", call_json(piece.call, sent_calls_[index]++));
       default:
@@ -113,8 +119,7 @@ class chat_completion_format final : public answer_format {
         (each.is == reply_piece::kind::thought ? thought : text) += each.text;
     const bool only_calls = !calls.empty() && text.empty();
     return fmt::format(R"({{"role":"assistant","content":{},"refusal":null{}{}}})",
-                       only_calls ? "null" : json_text(text),
-                       thought.empty() ? "" : R"(,"reasoning_content":)" + json_text(thought),
+                       only_calls ? "null" : json_text(text), thought.empty() ? "" : "," + thought_json(thought),
                        calls.empty() ? "" : fmt::format(R"(,"tool_calls":[{}])", calls));
   }
   std::string finish_of(std::size_t index, const std::string& finish) const {

@@ -161,6 +161,7 @@ TEST_F(chat, tells_thoughts_from_answers_where_the_template_knows_them) {
   json body = answer.get().parsed(), message = body["choices"][0]["message"];
   EXPECT_EQ(message["content"], "yes");
   EXPECT_EQ(message["reasoning_content"], "Hm");
+  EXPECT_EQ(message["reasoning"], "Hm") << "its other name";
   EXPECT_EQ(body["usage"]["completion_tokens_details"]["reasoning_tokens"], 2);
   answer = post("/v1/chat/completions", {{"messages", user("Hi")}});
   answer_part in_one_token = part_of("x");
@@ -200,6 +201,7 @@ TEST_F(chat, streams_thoughts_before_the_answer) {
   for (const std::string& frame : frames) {
     const json delta = chunk_of(frame)["choices"][0]["delta"];
     thought += delta.value("reasoning_content", "");
+    EXPECT_EQ(delta.value("reasoning", ""), delta.value("reasoning_content", "")) << "both of its names";
     text += delta.value("content", "");
     EXPECT_TRUE(text.empty() || thought == "Hm");
   }
