@@ -6,11 +6,17 @@ namespace troupe {
 namespace {
 
 /// Fields that completions have as well.
-constexpr std::array shared{"stop",           "seed",
-                            "top_k",          "top_p",
-                            "typical_p",      "repetition_penalty",
-                            "best_of",        "frequency_penalty",
-                            "adapter_id",     "ignore_eos_token",
+constexpr std::array shared{"stop",
+                            "seed",
+                            "top_k",
+                            "top_p",
+                            "typical_p",
+                            "repetition_penalty",
+                            "best_of",
+                            "frequency_penalty",
+                            "presence_penalty",
+                            "adapter_id",
+                            "ignore_eos_token",
                             "response_format"};
 
 /// Where they ask for something.
