@@ -5,6 +5,7 @@
 #include "actors/http/answers/answering_paths.hpp"
 #include "actors/http/chats/chat_order.hpp"
 #include "actors/http/json_text.hpp"
+#include "actors/requests/request_fields_impl.hpp"
 #include "base/random_hex.hpp"
 #include "base/to_size.hpp"
 
@@ -30,12 +31,13 @@ std::string thought_json(const std::string& thought) {
 class chat_completion_format final : public answer_format {
  public:
   chat_completion_format(std::shared_ptr<const prompting> prompts, const answer_order& order,
-                         const reply_reader& reader)
+                         const reply_reader& reader, bool tells_thoughts)
       : prompts_(std::move(prompts)),
         model_(order.model),
         has_logprobs_(order.sampling.logprobs.has_value()),
         prompt_logprobs_(order.prompt_logprobs),
         tells_tokens_(order.token_ids),
+        tells_thoughts_(tells_thoughts),
         frame_end_(frame_end(order)),
         readers_(to_size(order.n), reader),
         sent_calls_(readers_.size()) {
@@ -94,9 +96,14 @@ class chat_completion_format final : public answer_format {
     usage.thought_tokens = std::min(usage.thought_tokens, usage.completion_tokens);
     return usage;
   }
-  /// `more` goes with the first of the pieces.
-  void add(std::string& to, std::size_t index, const std::vector<reply_piece>& pieces, std::string& more) {
-    for (const reply_piece& each : pieces)
+  std::vector<reply_piece> told(std::vector<reply_piece> pieces) const {
+    const auto is_hidden = [&](const auto& each) { return each.is == reply_piece::kind::thought && !tells_thoughts_; };
+    std::erase_if(pieces, is_hidden);
+    return pieces;
+  }
+  /// `more` goes with the first of the pieces that are told.
+  void add(std::string& to, std::size_t index, std::vector<reply_piece> pieces, std::string& more) {
+    for (const reply_piece& each : told(std::move(pieces)))
       frame(to, index, delta_of(index, each), std::exchange(more, nothing_more), "null");
   }
   std::string delta_of(std::size_t index, const reply_piece& piece) {
@@ -112,7 +119,7 @@ class chat_completion_format final : public answer_format {
   std::string message(std::size_t index, const answer_choice& choice) {
     std::string thought, text, calls;
     const bool is_cut = would_have_gone_on(choice.end);
-    for (const reply_piece& each : readers_[index].read_whole(choice.text, is_cut))
+    for (const reply_piece& each : told(readers_[index].read_whole(choice.text, is_cut)))
       if (each.is == reply_piece::kind::call)
         calls += (calls.empty() ? "" : ",") + call_json(each.call, std::nullopt);
       else
@@ -148,7 +155,7 @@ class chat_completion_format final : public answer_format {
   std::string model_;
   bool has_logprobs_;
   std::optional<std::int32_t> prompt_logprobs_;  ///< how many the response has
-  bool tells_tokens_;
+  bool tells_tokens_, tells_thoughts_;
   std::string_view frame_end_;
   std::string prompt_told_;  ///< the field with its tokens, if they are to be told
   std::string chunk_head_, whole_head_;
@@ -160,7 +167,8 @@ class chat_completion_format final : public answer_format {
 
 asked_answer read_chat_completion(const request_fields& from, const served_model& served) {
   chat_order asked = read_chat_order(from, served);
-  auto format = std::make_unique<chat_completion_format>(served.prompts, asked.order, asked.reader);
+  const bool tells_thoughts = from.boolean("include_reasoning").value_or(true);
+  auto format = std::make_unique<chat_completion_format>(served.prompts, asked.order, asked.reader, tells_thoughts);
   return {std::move(asked.order), std::move(format)};
 }
 

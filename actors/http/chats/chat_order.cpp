@@ -120,6 +120,9 @@ chat_order read_chat_order(const request_fields& from, const served_model& serve
 
 chat_order read_as_chat(const request_fields& chat, const served_model& served, std::span<const own_field> fields) {
   try {
+    if (!chat.boolean("include_reasoning").value_or(true))
+      refuse_field("include_reasoning", "include_reasoning is served for chats alone: leave it out",
+                   "unsupported_parameter");
     chat_order asked = read_chat_order(chat, served);
     if (asked.order.token_ids)
       refuse_field("return_token_ids", "return_token_ids is served for completions and chats alone: leave it out",
