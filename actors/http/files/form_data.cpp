@@ -24,6 +24,13 @@ std::string parameter_of(std::string_view header, std::string_view key) {
   return {};
 }
 
+/// Blanks may stand between a boundary and its line's end.
+void skip_blanks(std::string_view& behind_boundary) {
+  const std::size_t end = behind_boundary.find_first_not_of(" \t");
+  if (end != behind_boundary.npos && behind_boundary.substr(end).starts_with("\r\n"))
+    behind_boundary.remove_prefix(end);
+}
+
 form_part read_part(std::string_view text) {
   const std::size_t head_end = text.find("\r\n\r\n");
   if (head_end == text.npos) refuse("the form has a part without a head");
@@ -47,8 +54,13 @@ std::vector<form_part> parse_form(std::string_view content_type, std::string_vie
   if (!lower_case(content_type).starts_with("multipart/form-data")) refuse("the body is no multipart/form-data");
   if (boundary.empty()) refuse("content-type names no boundary: let the client write that header itself");
   const std::string line = "--" + boundary, separator = "\r\n" + line;
-  if (!body.starts_with(line)) refuse("the form does not begin with its boundary");
+  if (!body.starts_with(line)) {  // what stands before the first boundary means nothing
+    const std::size_t first = body.find(separator);
+    if (first == body.npos) refuse("the form has no line that is its boundary");
+    body.remove_prefix(first + 2);
+  }
   body.remove_prefix(line.size());
+  skip_blanks(body);
   std::vector<form_part> parts;
   while (body.starts_with("\r\n")) {
     const std::size_t end = body.find(separator, 2);
@@ -56,6 +68,7 @@ std::vector<form_part> parse_form(std::string_view content_type, std::string_vie
     if (parts.size() == most_parts) refuse("the form has more than {} parts", most_parts);
     parts.push_back(read_part(body.substr(2, end - 2)));
     body.remove_prefix(end + separator.size());
+    skip_blanks(body);
   }
   // Otherwise a file that happens to have the boundary at a line's beginning would be kept without what follows.
   if (!body.starts_with("--"))
