@@ -10,6 +10,17 @@ namespace {
 
 constexpr std::size_t most_parts = 16;
 
+/// A text up to the quote that ends it. Clients write a quote in it as \" and a backslash often as \\.
+std::string up_to_quote(std::string_view text) {
+  std::string value;
+  for (std::size_t i = 0; i < text.size() && text[i] != '"'; ++i) {
+    const std::string_view pair = text.substr(i, 2);
+    if (pair == R"(\")" || pair == R"(\\)") ++i;
+    value += text[i];
+  }
+  return value;
+}
+
 /// The value of key="…" or key=… in a header. `key`: in lower case.
 std::string parameter_of(std::string_view header, std::string_view key) {
   const std::string lower = lower_case(header);
@@ -18,7 +29,7 @@ std::string parameter_of(std::string_view header, std::string_view key) {
     std::string_view rest = header.substr(at + key.size());
     if (!whole || !rest.starts_with('=')) continue;
     rest.remove_prefix(1);
-    if (rest.starts_with('"')) return std::string(rest.substr(1, rest.find('"', 1) - 1));
+    if (rest.starts_with('"')) return up_to_quote(rest.substr(1));
     return std::string(rest.substr(0, rest.find_first_of("; \r\n")));
   }
   return {};

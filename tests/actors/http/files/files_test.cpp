@@ -107,6 +107,15 @@ TEST_F(api_files, are_kept_whole_or_not_at_all) {
   EXPECT_EQ(send(purpose + file + "a\r\n--Both\r\nb\r\n--B--\r\n", type).status, 400) << "it would lose its end";
 }
 
+TEST_F(api_files, have_the_names_that_they_were_given) {
+  const auto name = [&](const std::string& written) -> std::string {
+    return ask("POST", "/v1/files", form("batch", "a", written), form_type).get().parsed()["filename"];
+  };
+  EXPECT_EQ(name(R"(a\"b.jsonl)"), R"(a"b.jsonl)");
+  EXPECT_EQ(name(R"(a\\)"), R"(a\)");
+  EXPECT_EQ(name(R"(C:\in.jsonl)"), R"(C:\in.jsonl)") << "a backslash by itself";
+}
+
 /// One that was damaged on the disk hides no other.
 TEST_F(api_files, are_listed_without_those_of_which_nothing_is_known_any_more) {
   const std::string id = ask("POST", "/v1/files", form("batch", "a"), form_type).get().parsed()["id"];
