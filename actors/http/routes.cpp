@@ -12,7 +12,8 @@ constexpr std::size_t longest_at_once = 64 << 10;  // of a body: it takes some m
 void handle_call(const api_routes::api_handler& handler, const api_call& call) {
   const std::size_t bytes = call.request->body.size();
   if (bytes <= longest_at_once) return handler(call);
-  guarded_later(*call.context->work, call.key.name, call.exchange, bytes, [handler, call] { handler(call); });
+  guarded_later(
+      *call.context->work, call.key.name, call.exchange, [handler, call] { handler(call); }, bytes);
 }
 
 void admit_call(api_call& call) {

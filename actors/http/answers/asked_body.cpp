@@ -8,8 +8,8 @@ namespace troupe {
 void with_asked_body(const api_call& call, std::function<void(const request_fields& body)> read) {
   const auto body = std::make_shared<const json>(parse_body(call.request->body));
   if (!may_demand_calls(request_fields(*body))) return read(request_fields(*body));
-  guarded_later(*call.context->work, call.key.name, call.exchange, call.request->body.size(),
-                [body, read = std::move(read)] { read(request_fields(*body)); });
+  auto read_later = [body, read = std::move(read)] { read(request_fields(*body)); };
+  guarded_later(*call.context->work, call.key.name, call.exchange, std::move(read_later), call.request->body.size());
 }
 
 }  // namespace troupe

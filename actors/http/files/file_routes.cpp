@@ -32,7 +32,7 @@ stored_file keep(const api_call& call, const form_part& file, const std::string&
 
 /// Runs where the disk may take its time.
 void on_file_thread(const api_call& call, std::function<void()> handle) {
-  guarded_later(*call.context->file_work, call.key.name, call.exchange, call.request->body.size(), std::move(handle));
+  guarded_later(*call.context->file_work, call.key.name, call.exchange, std::move(handle), call.request->body.size());
 }
 
 void upload_now(const api_call& call) {
