@@ -61,6 +61,29 @@ std::string continued_text(const chat_input& chat) {
   return chat.continues_message ? json::parse(chat.messages).back()["content"].get<std::string>() : std::string();
 }
 
+/// Gives the answer the form that its tools demand, if they do. Returns whether it must be a call.
+bool take_form(tool_wishes& tools, answer_order& order) {
+  const bool is_call{tools.form};
+  if (is_call) {  // its text is a call, to which the form that was asked for texts does not apply
+    order.sampling.constraint = std::move(tools.form);
+    order.form_field = "tools";
+  } else if (order.sampling.constraint) {
+    order.sampling.constraint.call = std::move(tools.call);
+  } else if (tools.strict) {
+    order.sampling.constraint = std::move(tools.strict);
+    order.form_field = "tools";
+  }
+  return is_call;
+}
+
+/// What the answer's beginning is made to be, which `calls` reads if a call begins there.
+std::string begun_answer(const tool_wishes& tools, bool is_in_final_channel, tool_call_reader& calls) {
+  if (tools.called.empty()) return std::string(is_in_final_channel ? final_channel : "");
+  std::string begun = begun_call(tools.style, tools.called);
+  (void)calls.push(begun);
+  return begun;
+}
+
 }  // namespace
 
 prompt_input read_chat(const request_fields& from) {
@@ -90,16 +113,7 @@ chat_order read_chat_order(const request_fields& from, const served_model& serve
   order.sampling.logprobs = logprobs_of(from);
   const std::string& chat_template = served.prompts->tool_template();
   tool_wishes tools = read_tools(from, tool_style_of(chat_template));
-  const bool is_call{tools.form};
-  if (is_call) {  // its text is a call, to which the form that was asked for texts does not apply
-    order.sampling.constraint = std::move(tools.form);
-    order.form_field = "tools";
-  } else if (order.sampling.constraint) {
-    order.sampling.constraint.call = std::move(tools.call);
-  } else if (tools.strict) {
-    order.sampling.constraint = std::move(tools.strict);
-    order.form_field = "tools";
-  }
+  const bool is_call = take_form(tools, order);
   order.prompts.push_back(read_chat(from));
   // An answer that has a form begins with it.
   const bool has_form = order.sampling.constraint && order.sampling.constraint.kind != constraint_kind::calls;
@@ -110,11 +124,7 @@ chat_order read_chat_order(const request_fields& from, const served_model& serve
   if (has_special_marks) order.skip_special = false;
   auto offers = std::make_shared<const std::vector<tool_offer>>(std::move(tools.offers));
   tool_call_reader calls(tools.style, std::move(offers), tools.most_calls, is_call);
-  std::string& begun = order.prompts.back().answer_begin;
-  if (!tools.called.empty())
-    (void)calls.push(begun = begun_call(tools.style, tools.called));
-  else if (has_form && has_channels(chat_template))
-    begun = final_channel;
+  order.prompts.back().answer_begin = begun_answer(tools, has_form && has_channels(chat_template), calls);
   return {std::move(order), reply_reader(std::move(thoughts), std::move(calls))};
 }
 
