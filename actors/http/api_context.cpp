@@ -75,12 +75,7 @@ void guarded(const std::shared_ptr<http_exchange>& exchange, const std::function
 }
 
 void guarded_later(task_thread& thread, const std::string& key, const std::shared_ptr<http_exchange>& exchange,
-                   std::function<void()> handle) {
-  guarded_later(thread, key, exchange, 0, std::move(handle));
-}
-
-void guarded_later(task_thread& thread, const std::string& key, const std::shared_ptr<http_exchange>& exchange,
-                   std::size_t bytes, std::function<void()> handle) {
+                   std::function<void()> handle, std::size_t bytes) {
   auto work = [exchange, handle = std::move(handle)] {
     if (!exchange->is_gone()) guarded(exchange, handle);
   };

@@ -82,11 +82,8 @@ void run_command(const command_actor& to, client_command command, const std::sha
 /// Runs `handle`, and turns what it throws into the response.
 void guarded(const std::shared_ptr<http_exchange>& exchange, const std::function<void()>& handle);
 /// The same, but later on a thread for long work, when it is the key's turn; and not at all if the client has gone by
-/// then. `key`: its name.
+/// then. `key`: its name. `bytes`: what it holds meanwhile. Throws api_error if what waits holds too many already.
 void guarded_later(task_thread& thread, const std::string& key, const std::shared_ptr<http_exchange>& exchange,
-                   std::function<void()> handle);
-/// The same for what holds so many bytes meanwhile. Throws api_error if what waits holds too many already.
-void guarded_later(task_thread& thread, const std::string& key, const std::shared_ptr<http_exchange>& exchange,
-                   std::size_t bytes, std::function<void()> handle);
+                   std::function<void()> handle, std::size_t bytes = 0);
 
 }  // namespace troupe

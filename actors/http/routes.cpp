@@ -2,17 +2,17 @@
 
 #include "actors/http/access/http_access.hpp"
 #include "actors/http/access/limited_exchange.hpp"
+#include "actors/requests/prompting.hpp"
 
 namespace troupe {
 namespace {
-
-constexpr std::size_t longest_at_once = 64 << 10;  // of a body: it takes some milliseconds to read and tokenize
 
 /// Handles long requests on another thread, so that they hold up nobody's stream.
 void handle_call(const api_routes::api_handler& handler, const api_call& call) {
   const std::size_t bytes = call.request->body.size();
   if (bytes <= longest_at_once) return handler(call);
-  guarded_later(*call.context->work, call.key.name, call.exchange, bytes, [handler, call] { handler(call); });
+  guarded_later(
+      *call.context->work, call.key.name, call.exchange, [handler, call] { handler(call); }, bytes);
 }
 
 void admit_call(api_call& call) {

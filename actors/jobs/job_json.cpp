@@ -58,9 +58,9 @@ json job_json(const job_info& job) {
 
 json job_json(const job_info& job, const fine_tunes_by_job& fine_tunes, const journal& book) {
   json made = job_json(job);
-  if (const auto found = fine_tunes.find(job.spec.id); found != fine_tunes.end())
-    made.update(figures_json(found->second));
-  const bool is_told = !is_finished(job.state) && made.contains("loss");
+  const auto found = fine_tunes.find(job.spec.id);
+  if (found != fine_tunes.end() && !is_finished(job.state)) made.update(figures_json(found->second));
+  const bool is_told = made.contains("loss");
   if (job.spec.kind != "batch" && !is_told) made.update(last_points(book, job));
   return made;
 }

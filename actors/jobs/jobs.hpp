@@ -125,6 +125,7 @@ class jobs_state {
   bool is_to_take_up_ = false, record_due_ = false, post_due_ = false, pump_due_ = false;
   bool is_failing_ = false;  ///< people were told that the journal fails, and not yet that it works again
   bool will_retry_ = false;  ///< it failed in the last attempt, and the next one is on its way
+  std::uint64_t posted_endings_ = 0;
   instant posted_, sweep_at_, retry_at_;
 };
 

@@ -41,12 +41,14 @@ job_info known_job(const journal& book, const command_fields& asked) {
   return *std::move(job);
 }
 
-/// The job behind which a list goes on; empty where it begins. An empty list would look like the end of all jobs. Who
-/// knows the job's number says `below` instead, which goes on although the job was removed.
-std::string place_in_list(const journal& book, const command_fields& asked) {
+/// The job behind which a list of this kind goes on; empty where it begins. An empty list would look like the end of
+/// all jobs. Who knows the job's number says `below` instead, which goes on although the job was removed.
+std::string place_in_list(const journal& book, const command_fields& asked, const std::string& kind) {
   std::string after = asked.text("after").value_or("");
-  if (!after.empty() && !find_job(book, asked, after))
-    refuse("after: there is no job {}, or not any more: begin the list again", after.substr(0, 64));
+  if (after.empty()) return after;
+  const auto job = find_job(book, asked, after);
+  if (!job || (!kind.empty() && job->spec.kind != kind))
+    refuse("after: there is no job {} in this list, or not any more: begin it again", after.substr(0, 64));
   return after;
 }
 
@@ -61,13 +63,15 @@ std::string jobs_state::carry_out(const client_command& command) try {
 }
 
 std::string jobs_state::result_of(const client_command& command, const command_fields& arguments) {
-  if (command.name == "job.list")
+  if (command.name == "job.list") {
+    const std::string kind = arguments.text("kind").value_or("");
     return list(parts_.book->list({.limit = std::min<std::size_t>(count_of(arguments, "limit", 1000), most_listed),
-                                   .kind = arguments.text("kind").value_or(""),
+                                   .kind = kind,
                                    .tenant = arguments.text("owner"),
-                                   .after = place_in_list(*parts_.book, arguments),
+                                   .after = place_in_list(*parts_.book, arguments, kind),
                                    .below = count_of(arguments, "below", 0)}),
                 arguments.boolean("options").value_or(false));
+  }
   if (command.name == "job.create") return create(arguments);
   if (command.name == "job.lines") return add_lines(arguments);
   const job_info job = known_job(*parts_.book, arguments);

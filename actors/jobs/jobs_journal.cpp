@@ -116,6 +116,7 @@ void jobs_state::wake_in(duration after) {
 void jobs_state::post() try {
   constexpr std::size_t shown_jobs = 100;
   posted_ = clock_.now();
+  posted_endings_ = parts_.book->endings();
   post_due_ = false;
   const auto jobs = parts_.book->foremost(shown_jobs);
   parts_.board->post("jobs", list(jobs, false));
@@ -126,9 +127,11 @@ void jobs_state::post() try {
   posted_ = {};  // the next attempt posts
 }
 
-/// Posts at most once in an interval; later changes appear on the board at its end.
+/// Posts at most once in an interval; later changes appear on the board at its end. That a job is over is posted at
+/// once: who has heard of it may look there.
 void jobs_state::post_soon() {
-  if (clock_.now() - posted_ >= parts_.post_interval) return post();
+  const bool has_ended = parts_.book->endings() != posted_endings_;
+  if (has_ended || clock_.now() - posted_ >= parts_.post_interval) return post();
   if (!std::exchange(post_due_, true)) wake_in(parts_.post_interval + std::chrono::milliseconds(1));
 }
 

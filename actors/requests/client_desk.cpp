@@ -14,8 +14,6 @@
 namespace troupe {
 namespace {
 
-constexpr std::size_t longest_at_once = 64 << 10;  // of a request: it takes some milliseconds to tokenize
-
 std::size_t bytes_of(const client_request& request) {
   return request.text.size() + request.messages.size() + request.tokens.size() * sizeof(token_id) +
          request.sampling.constraint.bytes();

@@ -66,7 +66,8 @@ class gateway_state {
   void end_overdue();
   void end(request_id id);
   void take_tokens(answer_tokens& brought);
-  answer_part read_tokens(running& request, answer_text& answer, answer_tokens& brought);
+  answer_part read_tokens(const running& request, answer_text& answer, answer_tokens& brought);
+  static void end_part(answer_part& part, const running& request, answer_text& answer, answer_tokens& brought);
   void take_refusal(const request_refused& refused);
   void refuse(const begin_request& request, request_refused why);
   void stop();
@@ -248,26 +249,32 @@ void gateway_state::take_tokens(answer_tokens& brought) {
   if (says) listener->on_part(std::move(part));
 }
 
-answer_part gateway_state::read_tokens(running& request, answer_text& answer, answer_tokens& brought) {
+answer_part gateway_state::read_tokens(const running& request, answer_text& answer, answer_tokens& brought) {
   answer_part part;
   part.index = brought.index;
   part.timing = brought.timing;
   part.scored = std::move(brought.scored);
-  const auto stops_count = [&] { return answer.tokens > request.min_tokens; };
   for (std::size_t i = 0; i < brought.tokens.size() && !answer.stops.stopped(); ++i) {
     ++answer_tokens_;
     ++answer.tokens;
-    const std::string text = answer.stops.push(answer.decoder.push(brought.tokens[i]), stops_count());
+    const std::string text =
+        answer.stops.push(answer.decoder.push(brought.tokens[i]), answer.tokens > request.min_tokens);
     if (answer.tokens <= request.skip_tokens) continue;
     part.text += text;
     part.tokens.push_back(brought.tokens[i]);
     if (i < brought.details.size()) part.details.push_back(std::move(brought.details[i]));
   }
+  end_part(part, request, answer, brought);
+  return part;
+}
+
+/// Where a text of `stop` or what was brought ends the answer.
+void gateway_state::end_part(answer_part& part, const running& request, answer_text& answer, answer_tokens& brought) {
   if (answer.stops.stopped()) {
     part.end = answer_end{"stop", request.prompt_tokens, request.adapter};
     part.end->stopped_by.text = *answer.stops.matched();
   } else if (brought.end) {
-    part.text += answer.stops.push(answer.decoder.finish(), stops_count());
+    part.text += answer.stops.push(answer.decoder.finish(), answer.tokens > request.min_tokens);
     part.text += answer.stops.finish();
     part.end = answer_end{std::string(name_of(*brought.end)), request.prompt_tokens, request.adapter,
                           std::move(brought.ending)};
@@ -275,7 +282,6 @@ answer_part gateway_state::read_tokens(running& request, answer_text& answer, an
       part.end->stopped_by.token = ending->token;
     part.hidden = std::move(brought.hidden);
   }
-  return part;
 }
 
 void gateway_state::take_refusal(const request_refused& refused) {

@@ -1,6 +1,7 @@
 // Makes what a replica computes from what a client asks, over whatever interface. Uses the model's tokenizer and
 // templates, not its weights. Immutable, so any number of threads may use one.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -15,6 +16,9 @@
 #include "model/formats/model_config.hpp"
 
 namespace troupe {
+
+/// In bytes: a longer request is read on another thread, since one of this length takes some milliseconds to tokenize.
+inline constexpr std::size_t longest_at_once = 64 << 10;
 
 /// A prompt: exactly one of text, tokens and chat.
 struct prompt_input {

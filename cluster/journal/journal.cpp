@@ -281,6 +281,7 @@ result<job_info, journal_error> journal::change_state(std::string_view id, job_s
    << code_of(how) << why << outcome << (is_finished(how) ? now() : 0) << id)
       .run();
   change.commit();
+  if (is_finished(how)) ++endings_;
   return *find(id);
 }
 

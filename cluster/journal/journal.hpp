@@ -122,6 +122,8 @@ class journal {
   /// Ends a job that has no lines to end it, or that cannot go on. A finished one stays as it is.
   result<job_info, journal_error> finish(std::string_view id, job_state how, std::string_view error = {});
   result<job_info, journal_error> cancel(std::string_view id);
+  /// How many jobs were ended since this was opened, other than by their last output; also where it was taken back.
+  std::uint64_t endings() const { return endings_; }
 
   /// Lines from index `from` on that have no output, in order. Empty if there are no more.
   std::vector<job_line> unfinished_lines(std::string_view id, std::uint64_t from, std::size_t limit) const;
@@ -188,6 +190,7 @@ class journal {
   std::unique_ptr<detail::database> db_;
   std::optional<expiry_clock> expiry_;  ///< made when old jobs are first asked for
   std::vector<std::string> removed_;    ///< jobs of whose removal nobody was told yet
+  std::uint64_t endings_ = 0;
 };
 
 }  // namespace troupe

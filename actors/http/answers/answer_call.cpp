@@ -93,11 +93,11 @@ class prompt_listener final : public answer_listener {
 /// A form may take longer to check than the server's threads have.
 void answer_call::start() {
   if (!order_.sampling.constraint) return begin();
-  guarded_later(*context_->work, order_.owner, exchange_, order_.sampling.constraint.bytes(),
-                [self = shared_from_this()] {
-                  self->check_form();
-                  self->begin();
-                });
+  const auto check = [self = shared_from_this()] {
+    self->check_form();
+    self->begin();
+  };
+  guarded_later(*context_->work, order_.owner, exchange_, check, order_.sampling.constraint.bytes());
 }
 
 void answer_call::begin() {

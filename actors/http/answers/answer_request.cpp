@@ -58,6 +58,9 @@ constexpr unserved_field unserved[] = {
     {"n_probs", "use logprobs"},
     {"post_sampling_probs"},
     {"return_tokens"},
+    {"thinking_token_budget"},
+    {"separate_reasoning"},
+    {"reasoning_format", "use auto or deepseek"},
 };
 
 void take_advice(const sampling_advice& advice, sampling_params& to) {
@@ -104,12 +107,15 @@ void read_stream(const request_fields& from, answer_order& to) {
   if (options) to.include_usage = request_fields(*options).boolean("include_usage").value_or(false);
 }
 
-/// Whether a value asks for what happens anyway. A chat's template already has the special tokens.
+/// Whether a value asks for what happens anyway. A chat's template already has the special tokens, and its answers
+/// alone have thoughts of their own.
 bool has_no_effect(std::string_view name, const json& value, const request_fields& from) {
   if (name == "add_special_tokens") return value == json(false) || !from.has("messages");
   if (name == "modalities") return value == json::array({"text"});
   if (name == "repeat_penalty" || name == "typical_p") return value == json(1);
-  if (name == "n_predict") return value == json(-1);
+  if (name == "n_predict" || name == "thinking_token_budget") return value == json(-1);
+  if (name == "separate_reasoning") return value == json(true) || !from.has("messages");
+  if (name == "reasoning_format") return value == "auto" || value == "deepseek" || !from.has("messages");
   if ((name == "top_n_sigma" || name == "t_max_predict_ms") && value == json(-1)) return true;
   return value == json(0) || value == json(false) || value == json("") || value == json::array();
 }

@@ -34,14 +34,8 @@ const prompting& readable(const api_call& call) {
   return prompts;
 }
 
-/// How many tokens the prompt of a response would have.
 void count_input(const api_call& call) {
-  with_asked_body(call, [call](const request_fields& body) {
-    const served_model& served = call.context->served;
-    const chat_order asked = read_response_order(body, served);
-    reply_json(call.exchange, {{"object", "response.input_tokens"},
-                               {"input_tokens", served.prompts->encode(asked.order.prompts.front()).size()}});
-  });
+  count_prompt(call, read_response_order, "response.input_tokens");
 }
 
 /// As in vLLM: {"prompt", "add_special_tokens", "return_token_strs"}, or {"messages", …}.

@@ -1,18 +1,13 @@
 #include "actors/http/answers/asked_body.hpp"
 #include "actors/http/anthropic/messages.hpp"
-#include "actors/http/json_body_impl.hpp"
 #include "actors/http/routes.hpp"
 
 namespace troupe {
 namespace {
 
-/// How many tokens the prompt of a message would have: what its `usage` counts as input, from the cache or not.
+/// What the message's `usage` would count as input, from the cache or not.
 void count_tokens(const api_call& call) {
-  with_asked_body(call, [call](const request_fields& body) {
-    const served_model& served = call.context->served;
-    const chat_order asked = read_message_order(body, served);
-    reply_json(call.exchange, {{"input_tokens", served.prompts->encode(asked.order.prompts.front()).size()}});
-  });
+  count_prompt(call, read_message_order, nullptr);
 }
 
 }  // namespace

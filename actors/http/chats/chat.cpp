@@ -5,6 +5,7 @@
 #include "actors/http/answers/answering_paths.hpp"
 #include "actors/http/chats/chat_order.hpp"
 #include "actors/http/json_text.hpp"
+#include "actors/requests/request_fields_impl.hpp"
 #include "base/random_hex.hpp"
 #include "base/to_size.hpp"
 
@@ -21,15 +22,22 @@ std::string call_json(const tool_call& call, std::optional<std::size_t> index) {
                      json_text(call.arguments));
 }
 
+/// Members of a message or a delta, under the name that vLLM gives them now and the one that it gave them before.
+std::string thought_json(const std::string& thought) {
+  const std::string text = json_text(thought);
+  return fmt::format(R"("reasoning":{},"reasoning_content":{})", text, text);
+}
+
 class chat_completion_format final : public answer_format {
  public:
   chat_completion_format(std::shared_ptr<const prompting> prompts, const answer_order& order,
-                         const reply_reader& reader)
+                         const reply_reader& reader, bool tells_thoughts)
       : prompts_(std::move(prompts)),
         model_(order.model),
         has_logprobs_(order.sampling.logprobs.has_value()),
         prompt_logprobs_(order.prompt_logprobs),
         tells_tokens_(order.token_ids),
+        tells_thoughts_(tells_thoughts),
         frame_end_(frame_end(order)),
         readers_(to_size(order.n), reader),
         sent_calls_(readers_.size()) {
@@ -88,15 +96,20 @@ class chat_completion_format final : public answer_format {
     usage.thought_tokens = std::min(usage.thought_tokens, usage.completion_tokens);
     return usage;
   }
-  /// `more` goes with the first of the pieces.
-  void add(std::string& to, std::size_t index, const std::vector<reply_piece>& pieces, std::string& more) {
-    for (const reply_piece& each : pieces)
+  std::vector<reply_piece> told(std::vector<reply_piece> pieces) const {
+    const auto is_hidden = [&](const auto& each) { return each.is == reply_piece::kind::thought && !tells_thoughts_; };
+    std::erase_if(pieces, is_hidden);
+    return pieces;
+  }
+  /// `more` goes with the first of the pieces that are told.
+  void add(std::string& to, std::size_t index, std::vector<reply_piece> pieces, std::string& more) {
+    for (const reply_piece& each : told(std::move(pieces)))
       frame(to, index, delta_of(index, each), std::exchange(more, nothing_more), "null");
   }
   std::string delta_of(std::size_t index, const reply_piece& piece) {
     switch (piece.is) {
       case reply_piece::kind::thought:
-        return fmt::format(R"({{"reasoning_content":{}}})", json_text(piece.text));
+        return fmt::format("{{{}}}", thought_json(piece.text));
       case reply_piece::kind::call:
         return fmt::format(R"({{"tool_calls":[{}]}})", call_json(piece.call, sent_calls_[index]++));
       default:
@@ -106,15 +119,14 @@ class chat_completion_format final : public answer_format {
   std::string message(std::size_t index, const answer_choice& choice) {
     std::string thought, text, calls;
     const bool is_cut = would_have_gone_on(choice.end);
-    for (const reply_piece& each : readers_[index].read_whole(choice.text, is_cut))
+    for (const reply_piece& each : told(readers_[index].read_whole(choice.text, is_cut)))
       if (each.is == reply_piece::kind::call)
         calls += (calls.empty() ? "" : ",") + call_json(each.call, std::nullopt);
       else
         (each.is == reply_piece::kind::thought ? thought : text) += each.text;
     const bool only_calls = !calls.empty() && text.empty();
     return fmt::format(R"({{"role":"assistant","content":{},"refusal":null{}{}}})",
-                       only_calls ? "null" : json_text(text),
-                       thought.empty() ? "" : R"(,"reasoning_content":)" + json_text(thought),
+                       only_calls ? "null" : json_text(text), thought.empty() ? "" : "," + thought_json(thought),
                        calls.empty() ? "" : fmt::format(R"(,"tool_calls":[{}])", calls));
   }
   std::string finish_of(std::size_t index, const std::string& finish) const {
@@ -143,7 +155,7 @@ class chat_completion_format final : public answer_format {
   std::string model_;
   bool has_logprobs_;
   std::optional<std::int32_t> prompt_logprobs_;  ///< how many the response has
-  bool tells_tokens_;
+  bool tells_tokens_, tells_thoughts_;
   std::string_view frame_end_;
   std::string prompt_told_;  ///< the field with its tokens, if they are to be told
   std::string chunk_head_, whole_head_;
@@ -155,7 +167,8 @@ class chat_completion_format final : public answer_format {
 
 asked_answer read_chat_completion(const request_fields& from, const served_model& served) {
   chat_order asked = read_chat_order(from, served);
-  auto format = std::make_unique<chat_completion_format>(served.prompts, asked.order, asked.reader);
+  const bool tells_thoughts = from.boolean("include_reasoning").value_or(true);
+  auto format = std::make_unique<chat_completion_format>(served.prompts, asked.order, asked.reader, tells_thoughts);
   return {std::move(asked.order), std::move(format)};
 }
 

@@ -61,6 +61,28 @@ std::string continued_text(const chat_input& chat) {
   return chat.continues_message ? json::parse(chat.messages).back()["content"].get<std::string>() : std::string();
 }
 
+/// Gives the answer the form that its tools demand, if they do. Returns whether it must be a call.
+bool take_form(tool_wishes& tools, answer_order& order) {
+  const bool is_call{tools.form};
+  if (is_call) {  // its text is a call, to which the form that was asked for texts does not apply
+    order.sampling.constraint = std::move(tools.form);
+    order.form_field = "tools";
+  } else if (order.sampling.constraint) {
+    order.sampling.constraint.call = std::move(tools.call);
+  } else if (tools.strict) {
+    order.sampling.constraint = std::move(tools.strict);
+    order.form_field = "tools";
+  }
+  return is_call;
+}
+
+/// The beginning of a call that is demanded, which `calls` reads.
+std::string begun_answer(const tool_wishes& tools, tool_call_reader& calls) {
+  std::string begun = begun_call(tools.style, tools.called);
+  (void)calls.push(begun);
+  return begun;
+}
+
 }  // namespace
 
 prompt_input read_chat(const request_fields& from) {
@@ -90,16 +112,7 @@ chat_order read_chat_order(const request_fields& from, const served_model& serve
   order.sampling.logprobs = logprobs_of(from);
   const std::string& chat_template = served.prompts->tool_template();
   tool_wishes tools = read_tools(from, tool_style_of(chat_template));
-  const bool is_call{tools.form};
-  if (is_call) {  // its text is a call, to which the form that was asked for texts does not apply
-    order.sampling.constraint = std::move(tools.form);
-    order.form_field = "tools";
-  } else if (order.sampling.constraint) {
-    order.sampling.constraint.call = std::move(tools.call);
-  } else if (tools.strict) {
-    order.sampling.constraint = std::move(tools.strict);
-    order.form_field = "tools";
-  }
+  const bool is_call = take_form(tools, order);
   order.prompts.push_back(read_chat(from));
   // An answer that has a form begins with it.
   const bool has_form = order.sampling.constraint && order.sampling.constraint.kind != constraint_kind::calls;
@@ -109,13 +122,15 @@ chat_order read_chat_order(const request_fields& from, const served_model& serve
   if (shows_special(chat_template) || has_special_calls) order.skip_special = false;
   auto offers = std::make_shared<const std::vector<tool_offer>>(std::move(tools.offers));
   tool_call_reader calls(tools.style, std::move(offers), tools.most_calls, is_call);
-  if (!tools.called.empty())
-    (void)calls.push(order.prompts.back().answer_begin = begun_call(tools.style, tools.called));
+if (!tools.called.empty()) order.prompts.back().answer_begin = begun_answer(tools, calls);
   return {std::move(order), reply_reader(std::move(thoughts), std::move(calls))};
 }
 
 chat_order read_as_chat(const request_fields& chat, const served_model& served, std::span<const own_field> fields) {
   try {
+    if (!chat.boolean("include_reasoning").value_or(true))
+      refuse_field("include_reasoning", "include_reasoning is served for chats alone: leave it out",
+                   "unsupported_parameter");
     chat_order asked = read_chat_order(chat, served);
     if (asked.order.token_ids)
       refuse_field("return_token_ids", "return_token_ids is served for completions and chats alone: leave it out",

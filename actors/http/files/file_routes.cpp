@@ -32,7 +32,7 @@ stored_file keep(const api_call& call, const form_part& file, const std::string&
 
 /// Runs where the disk may take its time.
 void on_file_thread(const api_call& call, std::function<void()> handle) {
-  guarded_later(*call.context->file_work, call.key.name, call.exchange, call.request->body.size(), std::move(handle));
+  guarded_later(*call.context->file_work, call.key.name, call.exchange, std::move(handle), call.request->body.size());
 }
 
 void upload_now(const api_call& call) {
@@ -72,22 +72,34 @@ class file_lister : public std::enable_shared_from_this<file_lister> {
 
   void go_on() {
     for (; next_ < files_.size(); ++next_) {
-      const listed_file& each = files_[next_];
-      if (each.is_gone) {
-        page_.pass(each.file.id);
-        continue;
-      }
-      if (each.unmeasured && page_.takes_next()) {
-        if (lines_left_ > 0) return measure(*each.unmeasured);
-        page_.end_early();
-        break;
-      }
-      if (!page_.add(each.file.id, [&] { return to_json(each.file); })) break;
+      const step taken = take(files_[next_]);
+      if (taken == step::wait) return;
+      if (taken == step::full) break;
     }
     reply_json(call_.exchange, page_.finish());
   }
 
  private:
+  enum class step : std::uint8_t {
+    next,
+    wait,  ///< for the file's size: go_on() is called again
+    full
+  };
+
+  step take(const listed_file& each) {
+    if (each.is_gone) {
+      page_.pass(each.file.id);
+      return step::next;
+    }
+    if (!each.unmeasured || !page_.takes_next())
+      return page_.add(each.file.id, [&] { return to_json(each.file); }) ? step::next : step::full;
+    if (lines_left_ == 0) {
+      page_.end_early();
+      return step::full;
+    }
+    measure(*each.unmeasured);  // `each` may be gone after this
+    return step::wait;
+  }
   void measure(const unmeasured_file& which) {
     job_records& records = *call_.context->records;
     if (!records.find_batch(which.file.batch)) {  // it was forgotten meanwhile

@@ -10,6 +10,17 @@ namespace {
 
 constexpr std::size_t most_parts = 16;
 
+/// A text up to the quote that ends it. Clients write a quote in it as \" and a backslash often as \\.
+std::string up_to_quote(std::string_view text) {
+  std::string value;
+  for (std::size_t i = 0; i < text.size() && text[i] != '"'; ++i) {
+    const std::string_view pair = text.substr(i, 2);
+    if (pair == R"(\")" || pair == R"(\\)") ++i;
+    value += text[i];
+  }
+  return value;
+}
+
 /// The value of key="…" or key=… in a header. `key`: in lower case.
 std::string parameter_of(std::string_view header, std::string_view key) {
   const std::string lower = lower_case(header);
@@ -18,10 +29,17 @@ std::string parameter_of(std::string_view header, std::string_view key) {
     std::string_view rest = header.substr(at + key.size());
     if (!whole || !rest.starts_with('=')) continue;
     rest.remove_prefix(1);
-    if (rest.starts_with('"')) return std::string(rest.substr(1, rest.find('"', 1) - 1));
+    if (rest.starts_with('"')) return up_to_quote(rest.substr(1));
     return std::string(rest.substr(0, rest.find_first_of("; \r\n")));
   }
   return {};
+}
+
+/// Blanks may stand between a boundary and its line's end.
+void skip_blanks(std::string_view& behind_boundary) {
+  const std::size_t end = behind_boundary.find_first_not_of(" \t");
+  if (end != behind_boundary.npos && behind_boundary.substr(end).starts_with("\r\n"))
+    behind_boundary.remove_prefix(end);
 }
 
 form_part read_part(std::string_view text) {
@@ -47,8 +65,13 @@ std::vector<form_part> parse_form(std::string_view content_type, std::string_vie
   if (!lower_case(content_type).starts_with("multipart/form-data")) refuse("the body is no multipart/form-data");
   if (boundary.empty()) refuse("content-type names no boundary: let the client write that header itself");
   const std::string line = "--" + boundary, separator = "\r\n" + line;
-  if (!body.starts_with(line)) refuse("the form does not begin with its boundary");
+  if (!body.starts_with(line)) {  // what stands before the first boundary means nothing
+    const std::size_t first = body.find(separator);
+    if (first == body.npos) refuse("the form has no line that is its boundary");
+    body.remove_prefix(first + 2);
+  }
   body.remove_prefix(line.size());
+  skip_blanks(body);
   std::vector<form_part> parts;
   while (body.starts_with("\r\n")) {
     const std::size_t end = body.find(separator, 2);
@@ -56,6 +79,7 @@ std::vector<form_part> parse_form(std::string_view content_type, std::string_vie
     if (parts.size() == most_parts) refuse("the form has more than {} parts", most_parts);
     parts.push_back(read_part(body.substr(2, end - 2)));
     body.remove_prefix(end + separator.size());
+    skip_blanks(body);
   }
   // Otherwise a file that happens to have the boundary at a line's beginning would be kept without what follows.
   if (!body.starts_with("--"))

@@ -6,11 +6,17 @@ namespace troupe {
 namespace {
 
 /// Fields that completions have as well.
-constexpr std::array shared{"stop",           "seed",
-                            "top_k",          "top_p",
-                            "typical_p",      "repetition_penalty",
-                            "best_of",        "frequency_penalty",
-                            "adapter_id",     "ignore_eos_token",
+constexpr std::array shared{"stop",
+                            "seed",
+                            "top_k",
+                            "top_p",
+                            "typical_p",
+                            "repetition_penalty",
+                            "best_of",
+                            "frequency_penalty",
+                            "presence_penalty",
+                            "adapter_id",
+                            "ignore_eos_token",
                             "response_format"};
 
 /// Where they ask for something.
@@ -30,12 +36,12 @@ void refuse_unserved_here(const json& parameters) {
       refuse_field(name, fmt::format("{} is not served here: leave it out", name), "unsupported_parameter");
 }
 
-/// Without a word of sampling the likeliest tokens are meant.
+/// As in LoRAX and TGI: where nothing asks for other tokens, the likeliest are meant.
 bool samples(const request_fields& parameters) {
-  if (parameters.boolean("do_sample").value_or(false)) return true;
-  for (const char* key : {"temperature", "top_k", "top_p", "typical_p"})
-    if (parameters.has(key)) return true;
-  return false;
+  const double temperature = parameters.number("temperature").value_or(1);
+  return parameters.boolean("do_sample").value_or(false) || (temperature != 1 && temperature != 0) ||
+         parameters.small("top_k").value_or(0) != 0 || parameters.number("top_p").value_or(1) < 1 ||
+         parameters.number("typical_p").value_or(1) < 1;
 }
 
 /// TGI's {"type": "json" or "regex", "value"}.

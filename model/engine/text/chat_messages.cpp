@@ -85,10 +85,17 @@ void drop_what_says_nothing(json& message) {
   message.swap(kept);
 }
 
+/// Thoughts have two names; templates read the older one.
+void name_thoughts(json& message) {
+  if (!message.contains("reasoning_content") && is_text(message, "reasoning"))
+    message["reasoning_content"] = message["reasoning"].get<std::string>();
+}
+
 void prepare_message(json& message, const std::string& where) {
   if (!is_text(message, "role")) refuse("{} should be an object with a role", where);
   if (message["role"] == "developer") message["role"] = "system";
   drop_what_says_nothing(message);
+  name_thoughts(message);
   if (message.contains("function_call")) refuse("{}.function_call is the older form: use tool_calls", where);
   const bool calls = open_calls(message, where);
   json& content = message["content"];

@@ -4,7 +4,7 @@
 namespace troupe {
 
 /// Makes messages what templates read, whoever sent them: parts of text put together, arguments of calls as objects,
-/// "developer" as "system". Throws input_error that begins with "messages".
+/// thoughts as "reasoning_content", "developer" as "system". Throws input_error that begins with "messages".
 void prepare_messages(nlohmann::ordered_json& messages);
 
 }  // namespace troupe

@@ -72,10 +72,13 @@ TEST_F(jobs, are_listed_page_by_page) {
 /// An empty page would look like the end of all jobs.
 TEST_F(jobs, are_not_listed_behind_one_that_is_not_there) {
   head now(folder_, prompts_);
+  now.use([](journal& book) { EXPECT_TRUE(book.create_job({"tune", "fine-tune", "ann", "{}", 0}).ok()); });
   for (const char* id : {"job-1", "job-2"}) now.submit(id, {}, json::object(), "ann");
-  EXPECT_EQ(now.get("job.list", {{"after", "job-2"}, {"owner", "ann"}}).size(), 1u);
+  EXPECT_EQ(now.get("job.list", {{"after", "job-2"}, {"owner", "ann"}, {"kind", "batch"}}).size(), 1u);
   (void)now.get("job.forget", {{"id", "job-2"}});
-  for (const json& asked : {json{{"after", "job-2"}}, json{{"after", "job-1"}, {"owner", "bob"}}}) {
+  for (const json& asked :
+       {json{{"after", "job-2"}}, json{{"after", "job-1"}, {"owner", "bob"}},
+        json{{"after", "tune"}, {"kind", "batch"}}, json{{"after", "job-1"}, {"kind", "fine-tune"}}}) {
     const command_answer refused = now.run("job.list", asked);
     EXPECT_EQ(refused.fault, command_fault::bad_input) << asked;
     EXPECT_NE(refused.error.find("there is no job " + asked["after"].get<std::string>()), std::string::npos);

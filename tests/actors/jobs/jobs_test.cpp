@@ -91,6 +91,36 @@ TEST_F(jobs, are_shown_at_intervals_however_often_outputs_are_written) {
   EXPECT_EQ(now.wait("job-1")["ok"], 2) << "they are written without that";
 }
 
+/// Who was told that a job is over may look at the board next.
+TEST_F(jobs, are_shown_at_once_as_over) {
+  head now(folder_, prompts_, [](jobs_parts& parts) { parts.post_interval = std::chrono::hours(1); });
+  const std::vector<std::string> tunes{"one", "two"};
+  now.use([&](journal& book) {
+    for (const std::string& id : tunes) {
+      EXPECT_TRUE(book.create_job({id, "fine-tune", "", "{}", 0}).ok());
+      EXPECT_TRUE(book.seal(id).ok());
+      EXPECT_TRUE(book.start(id).ok());
+    }
+  });
+  fine_tune_figures running;
+  running.trainers = "gpu-1";
+  now.board->post_fine_tunes({{"one", running}});
+  const auto shown = [&](const std::string& id) {
+    now.get("job.get", {{"id", id}});  // so what was told before has arrived
+    for (const json& job : json::parse(now.board->read("jobs")))
+      if (job["id"] == id) return job;
+    return json::object();
+  };
+  now.use([](journal& book) { EXPECT_TRUE(book.finish("one", job_state::failed, "why").ok()); });
+  const json failed = shown("one");
+  EXPECT_EQ(failed.value("state", ""), "failed");
+  EXPECT_FALSE(failed.contains("trainer")) << "nobody works on it any more";
+  save_catalogue publishing;
+  publishing.together_with = [](journal& book) { EXPECT_TRUE(book.succeed("two", "two@1").ok()); };
+  EXPECT_FALSE(now.save(std::move(publishing)).refusal);
+  EXPECT_EQ(shown("two").value("state", ""), "succeeded");
+}
+
 TEST_F(jobs, makes_errors_of_bad_lines_and_goes_on) {
   head now(folder_, prompts_);
   now.submit("job-1", {"{", R"({"prompt":"A","max_token":3})", R"({"custom_id":"x"})", R"({"prompt":"B"})",

@@ -67,6 +67,7 @@ TEST_F(completion_requests, refuse_what_would_change_the_answer_by_name_and_take
                                                            {"n_probs", 3},
                                                            {"post_sampling_probs", true},
                                                            {"return_tokens", true},
+                                                           {"thinking_token_budget", 0},
                                                            {"return_hidden_states", true}};
   for (const auto& [name, value] : unserved)
     EXPECT_EQ(error_of("/v1/completions", {{"prompt", "A"}, {name, value}}, 400)["param"], name);
@@ -85,6 +86,9 @@ TEST_F(completion_requests, refuse_what_would_change_the_answer_by_name_and_take
                   {"mirostat", 0},
                   {"n_probs", 0},
                   {"t_max_predict_ms", -1},
+                  {"thinking_token_budget", -1},
+                  {"separate_reasoning", false},
+                  {"reasoning_format", "none"},
                   {"repeat_last_n", 64}};
   auto answer = post("/v1/completions", idle);
   give(gateway_.take<begin_request>(), "c", "stop");

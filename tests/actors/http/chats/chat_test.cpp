@@ -161,6 +161,7 @@ TEST_F(chat, tells_thoughts_from_answers_where_the_template_knows_them) {
   json body = answer.get().parsed(), message = body["choices"][0]["message"];
   EXPECT_EQ(message["content"], "yes");
   EXPECT_EQ(message["reasoning_content"], "Hm");
+  EXPECT_EQ(message["reasoning"], "Hm") << "its other name";
   EXPECT_EQ(body["usage"]["completion_tokens_details"]["reasoning_tokens"], 2);
   answer = post("/v1/chat/completions", {{"messages", user("Hi")}});
   answer_part in_one_token = part_of("x");
@@ -200,11 +201,59 @@ TEST_F(chat, streams_thoughts_before_the_answer) {
   for (const std::string& frame : frames) {
     const json delta = chunk_of(frame)["choices"][0]["delta"];
     thought += delta.value("reasoning_content", "");
+    EXPECT_EQ(delta.value("reasoning", ""), delta.value("reasoning_content", "")) << "both of its names";
     text += delta.value("content", "");
     EXPECT_TRUE(text.empty() || thought == "Hm");
   }
   EXPECT_EQ(thought, "Hm");
   EXPECT_EQ(text, "yes");
+}
+
+TEST_F(chat, leaves_thoughts_out_if_asked) {
+  start(std::string(simple) + "{# </think> #}");
+  json body{{"messages", user("Hi")}, {"include_reasoning", false}, {"return_token_ids", true}};
+  auto answer = post("/v1/chat/completions", body);
+  give(gateway_.take<begin_request>(), "<think>Hm</think>yes", "stop");
+  const json whole = answer.get().parsed(), message = whole["choices"][0]["message"];
+  EXPECT_EQ(message["content"], "yes");
+  EXPECT_FALSE(message.contains("reasoning") || message.contains("reasoning_content"));
+  EXPECT_EQ(whole["usage"]["completion_tokens_details"]["reasoning_tokens"], 2) << "there they count";
+  body["stream"] = true;
+  answer = post("/v1/chat/completions", body);
+  const auto begun = gateway_.take<begin_request>();
+  give(begun, "<think>Hm");
+  give(begun, "</think>yes", "stop");
+  std::string text;
+  std::size_t tokens = 0;
+  auto frames = frames_of(answer.get().body);
+  frames.pop_back();  // [DONE]
+  for (const std::string& frame : frames) {
+    const json choice = chunk_of(frame)["choices"][0], &delta = choice["delta"];
+    EXPECT_FALSE(delta.contains("reasoning") || delta.contains("reasoning_content")) << frame;
+    text += delta.value("content", "");
+    tokens += choice.value("token_ids", json::array()).size();
+  }
+  EXPECT_EQ(text, "yes");
+  EXPECT_EQ(tokens, letters("<think>Hm</think>yes").size()) << "they are told with tokens";
+}
+
+TEST_F(chat, refuses_other_ways_of_telling_thoughts_by_name) {
+  start(simple);
+  const std::vector<std::pair<std::string, json>> unserved{{"thinking_token_budget", 0},
+                                                           {"separate_reasoning", false},
+                                                           {"reasoning_format", "none"},
+                                                           {"reasoning_format", "deepseek-legacy"},
+                                                           {"include_reasoning", 0}};
+  for (const auto& [name, value] : unserved)
+    EXPECT_EQ(error_of("/v1/chat/completions", {{"messages", user("Hi")}, {name, value}}, 400)["param"], name);
+  for (const char* format : {"auto", "deepseek"}) {
+    auto answer = post("/v1/chat/completions", {{"messages", user("Hi")},
+                                                {"separate_reasoning", true},
+                                                {"include_reasoning", true},
+                                                {"reasoning_format", format}});
+    give(gateway_.take<begin_request>(), "yes", "stop");
+    EXPECT_EQ(answer.get().status, 200) << format;
+  }
 }
 
 TEST_F(chat, reads_channels_for_which_special_tokens_are_text) {

@@ -97,8 +97,23 @@ TEST_F(api_files, are_kept_whole_or_not_at_all) {
                     purpose = part + "\"purpose\"\r\n\r\nbatch\r\n", file = part + "\"file\"; filename=\"x\"\r\n\r\n";
   EXPECT_EQ(send(purpose + file + "a\r\n--B--\r\n", type).parsed()["bytes"], 1);
   EXPECT_EQ(send(purpose + file + "a\r\n--B--", "Multipart/Form-Data; Boundary=B").parsed()["bytes"], 1);
+  EXPECT_EQ(send("\r\n" + purpose + file + "a\r\n--B--", type).parsed()["bytes"], 1) << "an empty line before it";
+  EXPECT_EQ(send("This is\r\na form.\r\n" + purpose + file + "a\r\n--B--", type).parsed()["bytes"], 1);
+  const std::string padded = "--B \t" + purpose.substr(3) + "--B\t " + file.substr(3) + "a\r\n--B-- \r\n";
+  EXPECT_EQ(send(padded, type).parsed()["bytes"], 1) << "blanks behind its boundaries";
+  EXPECT_EQ(send("a\r\nb--B\r\n", type).status, 400) << "it has no boundary";
   EXPECT_EQ(send(purpose + file + "a\r\n--B", type).status, 400) << "it is cut off";
+  EXPECT_EQ(send(purpose + file + "a\r\n--B --\r\nb\r\n--B--\r\n", type).status, 400) << "it would lose its end";
   EXPECT_EQ(send(purpose + file + "a\r\n--Both\r\nb\r\n--B--\r\n", type).status, 400) << "it would lose its end";
+}
+
+TEST_F(api_files, have_the_names_that_they_were_given) {
+  const auto name = [&](const std::string& written) -> std::string {
+    return ask("POST", "/v1/files", form("batch", "a", written), form_type).get().parsed()["filename"];
+  };
+  EXPECT_EQ(name(R"(a\"b.jsonl)"), R"(a"b.jsonl)");
+  EXPECT_EQ(name(R"(a\\)"), R"(a\)");
+  EXPECT_EQ(name(R"(C:\in.jsonl)"), R"(C:\in.jsonl)") << "a backslash by itself";
 }
 
 /// One that was damaged on the disk hides no other.

@@ -38,18 +38,26 @@ TEST_F(generation, takes_the_likeliest_tokens_unless_sampling_is_asked_for) {
     return request.engine.sampling;
   };
   EXPECT_EQ(sampling(json::object()).temperature, 0);
+  for (const json& idle : {json{{"temperature", 1.0}, {"do_sample", false}}, json{{"top_p", 1.0}}, json{{"top_k", 0}},
+                           json{{"typical_p", 1.0}}, json{{"temperature", 0}}})
+    EXPECT_EQ(sampling(idle).temperature, 0) << idle;
   EXPECT_EQ(sampling({{"do_sample", true}}).temperature, 1);
+  EXPECT_EQ(sampling({{"top_p", 0.5}}).temperature, 1);
   EXPECT_EQ(sampling({{"top_k", 5}}).top_k, 5);
   EXPECT_EQ(sampling({{"top_k", 5}}).temperature, 1);
   const auto all = sampling({{"temperature", 0.5},
                              {"top_p", 0.9},
                              {"repetition_penalty", 1.5},
+                             {"frequency_penalty", 0.25},
+                             {"presence_penalty", 0.5},
                              {"seed", 3},
                              {"stop", {"END"}},
                              {"ignore_eos_token", true}});
   EXPECT_FLOAT_EQ(all.temperature, 0.5f);
   EXPECT_FLOAT_EQ(all.top_p, 0.9f);
   EXPECT_FLOAT_EQ(all.repetition_penalty, 1.5f);
+  EXPECT_FLOAT_EQ(all.frequency_penalty, 0.25f);
+  EXPECT_FLOAT_EQ(all.presence_penalty, 0.5f);
   EXPECT_EQ(all.seed, 3u);
   EXPECT_EQ(all.stop, std::vector<std::string>{"END"});
   EXPECT_TRUE(all.ignore_eos);

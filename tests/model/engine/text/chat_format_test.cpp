@@ -60,6 +60,17 @@ TEST(chat_format, gives_thoughts_to_a_template_that_calls_them_thinking) {
   EXPECT_EQ(rendered(sources, {greeting, R"([{"type": "function", "function": {"name": "w"}}])"}), "hi()##");
 }
 
+TEST(chat_messages, have_thoughts_under_the_name_that_templates_read) {
+  const auto thought = [](const std::string& fields) {
+    const std::string list = R"([{"role": "assistant", "content": "a", )" + fields + "}]";
+    return prepared(list.c_str())[0].value("reasoning_content", "");
+  };
+  EXPECT_EQ(thought(R"("reasoning": "b")"), "b");
+  EXPECT_EQ(thought(R"("reasoning": "b", "reasoning_content": null)"), "b");
+  EXPECT_EQ(thought(R"("reasoning": "b", "reasoning_content": "c")"), "c");
+  EXPECT_EQ(thought(R"("reasoning": {"effort": "low"})"), "");
+}
+
 TEST(chat_messages, keep_no_fields_that_say_nothing) {
   const json plain = prepared(R"([{"role": "assistant", "content": "hello"}])");
   EXPECT_EQ(prepared(R"([{"role": "assistant", "content": "hello", "tool_calls": null, "refusal": null}])"), plain);
