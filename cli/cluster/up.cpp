@@ -56,10 +56,17 @@ std::string client_key(const std::filesystem::path& keys) {
   return opens ? typed_word((keys / "client.key").string()) : "FILE";
 }
 
+/// Of a machine's addresses it names the one that this machine reaches for sure.
+std::string http_text(const cluster_config& config) {
+  std::string text = "page and API: http://" + reachable_address(config.http, config.head().host);
+  if (const auto place = split_host_port(config.http); place && is_any_host(place->host))
+    text += fmt::format(", and at port {} of this machine's other addresses", place->port);
+  return text + "\n";
+}
+
 std::string where_text(const cluster_config& config) {
   std::string text = fmt::format("{} serves at {}\n", config.name, config.head_endpoint());
-  if (!config.http.empty())
-    text += fmt::format("page and API: http://{}\n", reachable_address(config.http, config.head().host));
+  if (!config.http.empty()) text += http_text(config);
   const std::string head = config.head_endpoint();
   std::string connect = head == default_endpoint ? "" : " --connect " + typed_word(head);
   if (config.keys) connect += " --key " + client_key(*config.keys);
