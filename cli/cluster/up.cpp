@@ -177,6 +177,11 @@ int up(const up_options& options) {
 /// `troupe serve` writes its file into the state folder: whoever deleted that has deleted both.
 cluster_config config_to_end(const std::string& file) {
   const std::filesystem::path path = std::filesystem::absolute(file);
+  if (file.find('/') == file.npos && !path_exists(path))
+    refuse(
+        "{}: there is no such file: name a cluster's TOML file (of troupe serve: "
+        "~/.local/state/troupe/NAME/cluster.toml)",
+        file);
   if (path_exists(path.parent_path()) || path.filename() != "cluster.toml") return read_cluster_config(file);
   cluster_config gone;
   gone.name = gone.label = file;
@@ -191,6 +196,7 @@ int down(const std::string& cluster) {
            config.name, config.state_dir.string());
   if (!end_up(config, end_patience))
     throw std::runtime_error(fmt::format("{} does not end: see {}", config.name, config.logs().string()));
+  print(config.name + " is down\n");
   return 0;
 }
 

@@ -47,6 +47,7 @@ TEST_F(serve, answers_until_it_is_ended_by_the_file_that_it_wrote) {
   EXPECT_THAT(serving.out(), HasSubstr("try:  troupe chat --connect " + cluster_.endpoint()));
   process down({TROUPE_BINARY, "down", file}, site_.path("down"), {"HOME=/nowhere", "XDG_STATE_HOME="});
   EXPECT_EQ(down.wait(), 0) << "by the file alone: " << down.error();
+  EXPECT_EQ(down.out(), "storyteller is down\n");
   EXPECT_EQ(serving.wait(), 0) << serving.error();
 }
 
