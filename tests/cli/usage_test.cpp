@@ -175,7 +175,8 @@ TEST_F(usage, refuses_files_that_are_missing_or_broken) {
   refused({"generate", llama_, "--tokens", "1", "--json-schema", schema}, "schema.json: ");
   refused({"inspect", path("nowhere").string()}, "there is no such model");
   refused({"inspect", "Qwen/Qwen3-0.6B"}, "none is downloaded");
-  refused({"down", "nowhere"}, "nowhere: there is no such file: name a cluster's TOML file (of troupe serve: ~/.local/");
+  refused({"down", "nowhere"},
+          "nowhere: there is no such file: name a cluster's TOML file (of troupe serve: ~/.local/");
   std::filesystem::create_directories(path("hub/snapshots/1f"));
   const auto snapshot = folder().write("hub/snapshots/1f/config.json", "{}").parent_path().string();
   refused({"inspect", path("hub").string()}, "has no config.json: name " + snapshot + ", if you mean that");
