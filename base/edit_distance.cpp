@@ -10,16 +10,18 @@ namespace troupe {
 namespace {
 
 std::size_t edit_distance(std::string_view from, std::string_view to) {
-  std::vector<std::size_t> row(to.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
+  std::vector<std::size_t> earlier, last(to.size() + 1), row(to.size() + 1);
+  std::iota(last.begin(), last.end(), std::size_t{0});
   for (std::size_t i = 0; i < from.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
+    row[0] = i + 1;
     for (std::size_t j = 0; j < to.size(); ++j) {
-      const std::size_t changed = diagonal + (from[i] != to[j]);
-      diagonal = std::exchange(row[j + 1], std::min({row[j] + 1, row[j + 1] + 1, changed}));
+      row[j + 1] = std::min({last[j + 1] + 1, row[j] + 1, last[j] + (from[i] != to[j])});
+      const bool are_swapped = i > 0 && j > 0 && from[i] == to[j - 1] && from[i - 1] == to[j];
+      if (are_swapped) row[j + 1] = std::min(row[j + 1], earlier[j - 1] + 1);
     }
+    earlier = std::exchange(last, row);
   }
-  return row.back();
+  return last.back();
 }
 
 }  // namespace

@@ -1,7 +1,12 @@
 // Scripts for shells. Each finds how deep in the commands the line is (`at`), and then knows the words that fit there.
+#include <map>
+#include <string_view>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "cli/command_tree.hpp"
+#include "model/ops/matrix.hpp"
 
 namespace troupe {
 namespace {
@@ -26,6 +31,48 @@ std::string known_paths(const std::vector<command_words>& commands) {
   return text;
 }
 
+/// The commands that may come next, and what each does. `help` is none of its own, but a word that comes before one.
+std::vector<std::pair<std::string, std::string>> next_words(const std::vector<command_words>& commands,
+                                                            const command_words& of) {
+  std::vector<std::pair<std::string, std::string>> next;
+  for (const std::size_t place : of.commands) next.emplace_back(last_word(commands[place].path), commands[place].what);
+  if (of.path.empty()) next.emplace_back("help", "Show what a command takes");
+  return next;
+}
+
+/// "f32 bf16 u8" of "f32, bf16 or u8".
+std::string words_of_list(std::string_view list) {
+  std::string text;
+  for (std::size_t at = 0; at < list.size(); ++at) {
+    if (list.substr(at).starts_with(" or ")) at += 3;
+    if (list[at] != ',') text += list[at];
+  }
+  return text;
+}
+
+/// What a flag may be, if that is one of a few words; else empty.
+std::string values_of(const option_words& option) {
+  const std::string flag = option.names.empty() ? "" : option.names.back();
+  if (flag == "--quant" || flag == "--scheme") return words_of_list(scheme_names());
+  if (flag == "--kv") return "f16 f32 int8";
+  if (flag == "--schedule") return "constant linear cosine";
+  if (flag == "--precision") return "served fine exact";
+  if (flag == "--device") return "cpu cuda:0";
+  return {};
+}
+
+/// For bash and zsh: a case for each flag that has a few values, with `action` on them.
+std::string value_cases(const std::vector<command_words>& commands, std::string_view word, std::string_view action) {
+  std::map<std::string, std::string> values;
+  for (const command_words& command : commands)
+    for (const option_words& each : command.options)
+      if (std::string few = values_of(each); !few.empty()) values.emplace(each.names.back(), std::move(few));
+  std::string text = fmt::format("  case \"{}\" in\n", word);
+  for (const auto& [flag, few] : values)
+    text += fmt::format("    {}) {} ;;\n", flag, fmt::format(fmt::runtime(action), few));
+  return text + "  esac\n";
+}
+
 /// For bash and zsh: `at` becomes the path of the command that the words before `end` lead to. `word`: the one at i.
 std::string find_command(int first, std::string_view end, std::string_view word, const std::string& paths) {
   return fmt::format(
@@ -46,14 +93,13 @@ std::string bash_script(const std::vector<command_words>& commands) {
   text += find_command(1, "COMP_CWORD", "${COMP_WORDS[i]}", known_paths(commands)) + "  case \"$at\" in\n";
   for (const command_words& command : commands) {
     std::string words, flags;
-    for (const std::size_t place : command.commands) words += last_word(commands[place].path) + " ";
+    for (const auto& [word, what] : next_words(commands, command)) words += word + " ";
     for (const option_words& each : command.options)
       for (const std::string& name : each.names) flags += name + " ";
     text +=
         fmt::format("    {}) words={} flags={} ;;\n", shell_word(command.path), shell_word(words), shell_word(flags));
   }
-  return text +
-         "  esac\n"
+  return text + "  esac\n" + value_cases(commands, "${COMP_WORDS[COMP_CWORD - 1]}", "words='{}'") +
          "  [[ $word == -* ]] && words=$flags\n"
          "  COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
          "}\n"
@@ -70,15 +116,13 @@ std::string zsh_script(const std::vector<command_words>& commands) {
   text += find_command(2, "CURRENT", "${words[i]}", known_paths(commands)) + "  case \"$at\" in\n";
   for (const command_words& command : commands) {
     text += fmt::format("    {}) entries=(", shell_word(command.path));
-    for (const std::size_t place : command.commands)
-      text += "\n      " + shell_word(last_word(commands[place].path) + ":" + commands[place].what);
+    for (const auto& [word, what] : next_words(commands, command)) text += "\n      " + shell_word(word + ":" + what);
     text += ") flags=(";
     for (const option_words& each : command.options)
       for (const std::string& name : each.names) text += "\n      " + shell_word(name + ":" + each.what);
     text += ") ;;\n";
   }
-  return text +
-         "  esac\n"
+  return text + "  esac\n" + value_cases(commands, "${words[CURRENT - 1]}", "compadd -- {}; return") +
          "  _describe command entries || _describe -o flag flags || _files\n"
          "}\n"
          "if [[ $funcstack[1] == _troupe ]]; then _troupe; else compdef _troupe troupe; fi\n";
@@ -99,14 +143,15 @@ std::string fish_script(const std::vector<command_words>& commands) {
   text += "    end\n  end\n  test \"$at\" = \"$argv\"\nend\n";
   for (const command_words& command : commands) {
     const std::string here = fmt::format("complete -c troupe -n \"__troupe_at {}\"", shell_word(command.path));
-    for (const std::size_t place : command.commands)
-      text +=
-          fmt::format("{} -f -a {} -d {}\n", here, last_word(commands[place].path), shell_word(commands[place].what));
-    for (const option_words& each : command.options)
+    for (const auto& [word, what] : next_words(commands, command))
+      text += fmt::format("{} -f -a {} -d {}\n", here, word, shell_word(what));
+    for (const option_words& each : command.options) {
+      const std::string few = values_of(each), value = few.empty() ? " -r" : " -x -a " + shell_word(few);
       for (const std::string& name : each.names)
         text += fmt::format("{} {} {}{} -d {}\n", here, name.starts_with("--") ? "-l" : "-s",
-                            name.substr(name.starts_with("--") ? 2 : 1), each.takes_value ? " -r" : "",
+                            name.substr(name.starts_with("--") ? 2 : 1), each.takes_value ? value : "",
                             shell_word(each.what));
+    }
   }
   return text;
 }

@@ -73,7 +73,7 @@ void add_commands(CLI::App& program, command& chosen) {
 }
 
 /// The command that the words ask for; help and version are commands too.
-command parse(CLI::App& program, std::vector<std::string> words) {
+command parse(CLI::App& program, const std::vector<std::string>& words) {
   command chosen;
   add_commands(program, chosen);
   take_one_word_each(program);
@@ -82,12 +82,12 @@ command parse(CLI::App& program, std::vector<std::string> words) {
   check_numbers(program);
   try {
     check_command(program, words);
-    std::ranges::reverse(words);  // as CLI11 wants them
-    program.parse(std::move(words));
+    program.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 wants the last one first
     check_given(program);
   } catch (const CLI::CallForVersion& version) {
     return [text = std::string(version.what()) + "\n"] { return print(text), done; };
   } catch (const CLI::Success&) {
+    check_help(words);
     return [&program] { return print(program.help()), done; };
   } catch (const CLI::ParseError& error) {
     throw input_error(explain(program, error));

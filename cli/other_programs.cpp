@@ -10,17 +10,29 @@ namespace {
 struct other_word {
   std::string_view theirs, ours;
 };
+/// Of several for a word the first that a command has.
 constexpr other_word other_words[] = {
     {"--host", "--http"},
+    {"--host", "--connect"},
     {"--port", "--http"},
+    {"--port", "--connect"},
+    {"--url", "--connect"},
+    {"--http", "--connect"},
     {"--ctx-size", "--context"},
     {"--max-model-len", "--context"},
     {"--max-seq-length", "--length"},
     {"--lora", "--adapter"},
     {"--lora-modules", "--adapter"},
     {"--api-key", "--key"},
+    {"--quant", "--scheme"},
+    {"--quantization", "--quant"},
+    {"--quantization", "--scheme"},
     {"--dtype", "--quant"},
+    {"--dtype", "--scheme"},
     {"--cache-type-k", "--kv"},
+    {"--cache-type-v", "--kv"},
+    {"-ctk", "--kv"},
+    {"-ctv", "--kv"},
     {"--kv-cache-dtype", "--kv"},
     {"-ngl", "--device"},
     {"--n-gpu-layers", "--device"},
@@ -28,12 +40,24 @@ constexpr other_word other_words[] = {
     {"-s", "--seed"},
     {"-f", "--prompt-file"},
     {"--file", "--prompt-file"},
+    {"--temp", "--temperature"},
     {"--n-predict", "--max-tokens"},
     {"--max-new-tokens", "--max-tokens"},
     {"--learning-rate", "--lr"},
     {"--num-epochs", "--epochs"},
+    {"--num-train-epochs", "--epochs"},
+    {"--max-steps", "--steps"},
+    {"--batch-size", "--batch"},
+    {"--per-device-train-batch-size", "--batch"},
+    {"--gradient-accumulation-steps", "--accumulate"},
+    {"--weight-decay", "--decay"},
     {"--lora-rank", "--rank"},
+    {"--lora-r", "--rank"},
     {"--lora-alpha", "--alpha"},
+    {"--lora-dropout", "--dropout"},
+    {"--train-data", "--data"},
+    {"--base", "--local"},
+    {"--output", "--out"},
     {"--output-dir", "--out"},
     {"run", "generate"},
     {"convert", "quantize"},
@@ -41,9 +65,13 @@ constexpr other_word other_words[] = {
     {"finetune", "train"},
     {"lora", "adapters"},
     {"list", "status"},
+    {"ls", "list"},
+    {"ls", "status"},
     {"ps", "status"},
+    {"health", "status"},
     {"start", "up"},
     {"stop", "down"},
+    {"kill", "down"},
     {"show", "inspect"},
 };
 
@@ -51,6 +79,11 @@ constexpr other_word other_words[] = {
 struct other_way {
   std::string_view word, ours;
 };
+constexpr std::string_view no_downloads = "troupe downloads no models: fetch one by `hf download`, and name its folder";
+constexpr std::string_view of_requests = "each request says it (docs/API.md)";
+constexpr std::string_view not_needed = "always on, or not needed: leave it out";
+constexpr std::string_view no_tls = "a proxy in front has TLS (README.md, For others to use)";
+constexpr std::string_view of_up = "troupe up takes the cluster's file without a flag";
 constexpr other_way other_ways[] = {
     {"--api-key", "troupe keys add makes keys for the HTTP API"},
     {"--enable-lora", "adapters are always on: --adapter names one"},
@@ -68,26 +101,62 @@ constexpr other_way other_ways[] = {
     {"--served-model-name", "troupe serve takes --name; a cluster's file says it: name in [model]"},
     {"--alias", "troupe serve takes --name; a cluster's file says it: name in [model]"},
     {"--chat-template", "the template is the model's own: chat_template.jinja in its folder"},
-    {"download", "troupe downloads no models: fetch one by `hf download`, and name its folder"},
-    {"pull", "troupe downloads no models: fetch one by `hf download`, and name its folder"},
+    {"-hf", no_downloads},
+    {"-hfr", no_downloads},
+    {"--hf-repo", no_downloads},
+    {"-n", of_requests},
+    {"--n-predict", of_requests},
+    {"-s", of_requests},
+    {"--seed", of_requests},
+    {"--temp", of_requests},
+    {"--ssl-keyfile", no_tls},
+    {"--ssl-certfile", no_tls},
+    {"--ssl-key-file", no_tls},
+    {"--ssl-cert-file", no_tls},
+    {"--trust-remote-code", not_needed},
+    {"--enable-prefix-caching", not_needed},
+    {"--enable-auto-tool-choice", not_needed},
+    {"--jinja", not_needed},
+    {"-fa", not_needed},
+    {"--flash-attn", not_needed},
+    {"-cb", not_needed},
+    {"--cont-batching", not_needed},
+    {"--metrics", not_needed},
+    {"-f", of_up},
+    {"--config", of_up},
+    {"--quant", "a cluster's file says it: quant in [model]"},
+    {"--context", "a cluster's file says it: context in [model]"},
+    {"--http", "a cluster's file says it: http in [cluster]"},
+    {"download", no_downloads},
+    {"pull", no_downloads},
     {"logs", "logs are files: troupe up and troupe serve say where"},
     {"tokenize", "a running cluster does it: POST /tokenize (docs/API.md)"},
     {"embed", "a running cluster does it: POST /v1/embeddings (docs/API.md)"},
     {"embedding", "a running cluster does it: POST /v1/embeddings (docs/API.md)"},
+    {"models", "a running cluster lists them: GET /v1/models (docs/API.md)"},
+    {"restart", "end it by troupe down, and start it as before"},
     {"version", "write troupe --version"},
 };
+
+/// "--learning-rate" for "--learning_rate".
+std::string with_dashes(std::string_view word) {
+  std::string made(word);
+  std::ranges::replace(made, '_', '-');
+  return made;
+}
 
 }  // namespace
 
 const std::string* our_word_for(const std::string& word, const std::vector<std::string>& candidates) {
+  const std::string theirs = with_dashes(word);
   for (const other_word& other : other_words)
-    if (const auto ours = std::ranges::find(candidates, other.ours); word == other.theirs && ours != candidates.end())
+    if (const auto ours = std::ranges::find(candidates, other.ours); theirs == other.theirs && ours != candidates.end())
       return &*ours;
   return nullptr;
 }
 
 std::string_view our_way_of(std::string_view word) {
-  const auto way = std::ranges::find(other_ways, word, &other_way::word);
+  const auto way = std::ranges::find(other_ways, with_dashes(word), &other_way::word);
   return way == std::end(other_ways) ? std::string_view() : way->ours;
 }
 

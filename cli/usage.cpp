@@ -20,13 +20,24 @@ bool is_beginning(const std::string& word, const std::string& candidate) {
   return word.size() > 2 && candidate.starts_with(word);
 }
 
+std::string_view without_dashes(std::string_view word) {
+  return word.substr(std::min(word.find_first_not_of('-'), word.size()));
+}
+
+/// By their letters alone: the dashes, which all flags have, make none alike.
+std::string_view nearest_of(const std::string& word, const std::vector<std::string>& candidates) {
+  std::vector<std::string_view> names;
+  for (const std::string& each : candidates) names.push_back(without_dashes(each));
+  const std::string_view near = nearest(without_dashes(word), names);
+  if (near.empty()) return near;
+  return candidates[static_cast<std::size_t>(std::ranges::find(names, near) - names.begin())];
+}
+
 /// One of the candidates that may be meant; empty where none comes close.
 std::string_view meant_by(const std::string& word, const std::vector<std::string>& candidates) {
   if (const std::string* ours = our_word_for(word, candidates)) return *ours;
   const auto longer = std::ranges::find_if(candidates, [&](const auto& each) { return is_beginning(word, each); });
-  return longer != candidates.end()
-             ? *longer
-             : nearest(word, std::vector<std::string_view>(candidates.begin(), candidates.end()));
+  return longer != candidates.end() ? *longer : nearest_of(word, candidates);
 }
 
 /// ", did you mean 'x'?"
@@ -74,7 +85,7 @@ std::string command_called(const std::string& word, const CLI::App& program) {
 
 /// "MODEL" for --model and -m, where a command has it as an argument without a name.
 std::string argument_called(const std::string& flag, const CLI::App& command) {
-  const std::string name = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
+  const std::string name(without_dashes(flag));
   for (const CLI::Option* option : command.get_options())
     if (option->get_lnames().empty() && !name.empty() && lower_case(option->get_name()).starts_with(name))
       return option->get_name();
@@ -163,6 +174,12 @@ void check_command(const CLI::App& program, const std::vector<std::string>& word
   if (const std::string other = command_called(word, program); !other.empty() && !our_word_for(word, names))
     refuse("unknown command '{}': write {}", word, other);
   refuse("unknown command '{}'{}", word, remedy(word, names, "see troupe --help"));
+}
+
+void check_help(const std::vector<std::string>& words) {
+  for (const std::string& word : words)
+    if (const auto way = our_way_of(word); word.starts_with("-h") && !way.empty())
+      refuse("unknown option {}: {}", word, way);
 }
 
 void check_given(const CLI::App& program) {

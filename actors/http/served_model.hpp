@@ -18,8 +18,11 @@ struct served_model {
   std::shared_ptr<const adapter_directory> adapters;
 
   /// Other servers call a model by its path or by its place at Hugging Face, and so do their clients: of
-  /// "Qwen/Qwen3-0.6B" the last part counts.
-  bool is_base(std::string_view name) const { return name == "base" || name.substr(name.rfind('/') + 1) == model; }
+  /// "Qwen/Qwen3-0.6B" the last part counts, of "tiny.gguf" the ending does not.
+  bool is_base(std::string_view name) const {
+    const std::string_view last = name.substr(name.rfind('/') + 1);
+    return name == "base" || last == model || last == model + ".gguf";
+  }
 
   /// The version of an adapter that a name means now; empty if it means the base or nothing.
   std::optional<adapter_details> find_adapter(const std::string& name) const {

@@ -186,8 +186,13 @@ class training_task::session {
     const std::string how = is_first() ? load_checkpoint() : std::string();
     run_->follow_first();
     tokens_ = tokens_before_ = run_->tokens();
-    report(fmt::format("{} with {} examples, {} steps{}", how, data_.examples.size(), run_->steps(),
-                       ranks_ ? fmt::format(", {} trainers", owner_.order_.ranks) : std::string()));
+    report(fmt::format("{} with {} examples, {} steps{}{}", how, data_.examples.size(), run_->steps(),
+                       ranks_ ? fmt::format(", {} trainers", owner_.order_.ranks) : std::string(), doubt()));
+  }
+  std::string_view doubt() const {
+    constexpr std::int64_t few_steps = 10;
+    return run_->steps() < few_steps ? ": few steps to learn in: more epochs, a smaller batch or shorter rows make more"
+                                     : "";
   }
   std::string load_checkpoint() {
     const fs::path& checkpoint = course_->checkpoint();

@@ -58,7 +58,7 @@ class conversation {
     if (word == "/clear")
       clear();
     else if (word == "/adapter")
-      adapter_ = line.size() > word.size() + 1 ? line.substr(word.size() + 1) : std::string();
+      change_to(line.size() > word.size() + 1 ? line.substr(word.size() + 1) : std::string());
     else
       print(help);
     return true;
@@ -82,6 +82,19 @@ class conversation {
   std::string answer_in(const std::string& said) const {
     if (has_channels_) return answer_of(said);
     return thought_begin_.empty() ? said : answer_of(said, {thought_begin_, thought_end_});
+  }
+
+  /// It may be one that a message publishes, so one that is not there yet is no error.
+  void change_to(const std::string& adapter) {
+    adapter_ = adapter;
+    const std::string name = adapter.substr(0, adapter.find('@'));
+    if (name.empty() || name == "base") return;
+    const json page = cluster_.command("adapters.list", {{"after", name}});  // begins with its versions
+    if (page.empty() || page.front().value("name", "") != name)
+      write_error(
+          fmt::format("troupe: adapter {}: there is none yet (see troupe adapters list): the next message looks for it "
+                      "in adapters.dir of the cluster\n",
+                      name));
   }
 
   void clear() {

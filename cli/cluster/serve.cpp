@@ -178,7 +178,8 @@ void add_serve(CLI::App& program, command& chosen) {
   add_context(own, options.model);
   add_threads(own, options.model);
   add_device(own, options.model);
-  own.add_option("--name", options.name, "what requests call the model [its folder's or file's name]");
+  own.add_option("--name", options.name,
+                 "what requests call the model [its folder's name, or its file's without .gguf]");
   own.add_option("--adapter", options.adapter,
                  "a LoRA adapter, as PEFT's folder or a .gguf file, and what requests call it; may be repeated")
       ->type_name("NAME=PATH");

@@ -57,10 +57,17 @@ std::string client_key(const std::filesystem::path& keys) {
   return opens ? typed_word((keys / "client.key").string()) : "FILE";
 }
 
+/// Of a machine's addresses it names the one that this machine reaches for sure.
+std::string http_text(const cluster_config& config) {
+  std::string text = "page and API: http://" + reachable_address(config.http, config.head().host);
+  if (const auto place = split_host_port(config.http); place && is_any_host(place->host))
+    text += fmt::format(", and at port {} of this machine's other addresses", place->port);
+  return text + "\n";
+}
+
 std::string where_text(const cluster_config& config) {
   std::string text = fmt::format("{} serves at {}\n", config.name, config.head_endpoint());
-  if (!config.http.empty())
-    text += fmt::format("page and API: http://{}\n", reachable_address(config.http, config.head().host));
+  if (!config.http.empty()) text += http_text(config);
   const std::string head = config.head_endpoint();
   std::string connect = head == default_endpoint ? "" : " --connect " + typed_word(head);
   if (config.keys) connect += " --key " + client_key(*config.keys);
@@ -171,6 +178,11 @@ int up(const up_options& options) {
 /// `troupe serve` writes its file into the state folder: whoever deleted that has deleted both.
 cluster_config config_to_end(const std::string& file) {
   const std::filesystem::path path = std::filesystem::absolute(file);
+  if (file.find('/') == file.npos && !path_exists(path))
+    refuse(
+        "{}: there is no such file: name a cluster's TOML file (of troupe serve: "
+        "~/.local/state/troupe/NAME/cluster.toml)",
+        file);
   if (path_exists(path.parent_path()) || path.filename() != "cluster.toml") return read_cluster_config(file);
   cluster_config gone;
   gone.name = gone.label = file;
@@ -185,6 +197,7 @@ int down(const std::string& cluster) {
            config.name, config.state_dir.string());
   if (!end_up(config, end_patience))
     throw std::runtime_error(fmt::format("{} does not end: see {}", config.name, config.logs().string()));
+  print(config.name + " is down\n");
   return 0;
 }
 

@@ -19,6 +19,7 @@
 #include "cluster/launch/up_lock.hpp"
 #include "model/arch/device.hpp"
 #include "model/arch/loaded_model.hpp"
+#include "model/formats/model_files.hpp"
 #include "model/lora/adapter_file.hpp"
 
 namespace troupe {
@@ -137,6 +138,7 @@ std::vector<worker_offer> ask_devices(const cluster_config& config) {
 /// Refuses here, before anything starts, what cannot work; and packs the model once, so that not every node does it.
 void check_site(const cluster_config& config) {
   check_state_folder(config);
+  (void)at_key(config, "model.path", [&] { return open_model(config.model.path); });  // before it is packed, and ports
   for (const node_config& node : config.nodes) check_listening(config, node);
   check_ports(config);
   const node_site site = make_site(config, config.head().name);

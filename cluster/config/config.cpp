@@ -30,10 +30,17 @@ std::string default_listen(const node_config& node) {
   return is_numeric_host(node.host) ? tcp_endpoint(node.host, 0) : "tcp://*:0";
 }
 
+/// Requests call a model by what it is, not by how it is stored.
+std::string name_without_ending(std::string name) {
+  constexpr std::string_view ending = ".gguf";
+  if (name.size() > ending.size() && name.ends_with(ending)) name.resize(name.size() - ending.size());
+  return name;
+}
+
 void fill_in(cluster_config& config) {
   if (config.name.empty()) refuse_at(config, "cluster.name", "the cluster has no name: name = \"rooms\" in [cluster]");
   if (config.state_dir.empty()) config.state_dir = default_state_dir(config);
-  if (config.model.name.empty()) config.model.name = model_name_of(config.model.path);
+  if (config.model.name.empty()) config.model.name = name_without_ending(model_name_of(config.model.path));
   if (config.adapters.dir.empty()) config.adapters.dir = config.state_dir / "adapters";
   for (auto& node : config.nodes)
     if (node.listen.empty()) node.listen = node.is_head() ? config.listen : default_listen(node);

@@ -16,6 +16,7 @@ class manual : public program {
     const std::string stand_ins =
         "compdef() { :; }\n"
         "_files() { echo files; }\n"
+        "compadd() { shift; echo \"$@\"; }\n"
         "_describe() { [[ $1 != -o ]] && local -n each=$2 && ((${#each[@]})) && echo \"${each[@]%%:*}\"; }\n";
     return said(stand_ins + script + "\nwords=(zsh " + line + ")\nCURRENT=$((${#words[@]} - 1))\n_troupe\n");
   }
@@ -54,6 +55,25 @@ TEST_F(manual, offers_no_flags_in_bash_before_a_dash_is_typed) {
   EXPECT_EQ(completions(script, "troupe keys ''"), "add limit list revoke\n");
   EXPECT_EQ(completions(script, "troupe up ''"), "\n") << "so that files are offered";
   EXPECT_EQ(completions(script, "troupe up --d"), "--detach\n");
+}
+
+TEST_F(manual, completes_values_where_a_flag_has_a_few) {
+  const std::string bash = run({"completion", "bash"}).out, zsh = run({"completion", "zsh"}).out;
+  EXPECT_EQ(completions(bash, "troupe serve x --quant u"), "u8 u8g64 u4g32\n");
+  EXPECT_EQ(completions(bash, "troupe quantize x --scheme mx"), "mxfp4\n");
+  EXPECT_EQ(completions(bash, "troupe train --schedule ''"), "constant linear cosine\n");
+  EXPECT_EQ(completions(bash, "troupe train --precision ''"), "served fine exact\n");
+  EXPECT_EQ(zsh_completions(zsh, "troupe serve x --kv ''"), "f16 f32 int8\n");
+  EXPECT_EQ(zsh_completions(zsh, "troupe serve x --device ''"), "cpu cuda:0\n");
+  EXPECT_NE(run({"completion", "fish"}).out.find("-l kv -x -a 'f16 f32 int8'"), std::string::npos);
+}
+
+TEST_F(manual, completes_help_and_the_commands_behind_it) {
+  for (const char* shell : {"zsh", "fish"})
+    EXPECT_NE(run({"completion", shell}).out.find("Show what a command takes"), std::string::npos) << shell;
+  const std::string bash = run({"completion", "bash"}).out;
+  EXPECT_EQ(completions(bash, "troupe he"), "help\n");
+  EXPECT_EQ(completions(bash, "troupe help keyg"), "keygen\n");
 }
 
 TEST_F(manual, completes_words_where_they_fit) {

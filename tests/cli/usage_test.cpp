@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 #include "tests/cli/program.hpp"
 
@@ -70,11 +72,47 @@ TEST_F(usage, says_how_else_something_is_done) {
   refused({"serve", llama_, "--tensor-parallel-size=2"},
           "unknown option --tensor-parallel-size: a cluster's file says");
   refused({"serve", llama_, "-np", "4"}, "unknown option -np: requests share batches by themselves");
+  refused({"serve", llama_, "-n", "9"}, "unknown option -n: each request says it");
+  refused({"serve", llama_, "-fa"}, "unknown option -fa: always on, or not needed: leave it out");
+  refused({"serve", llama_, "--ssl-keyfile", "x"}, "unknown option --ssl-keyfile: a proxy in front has TLS");
+  refused({"up", "x.toml", "--quant", "u8"}, "unknown option --quant: a cluster's file says it: quant in [model]");
+  refused({"up", "-f", "x.toml"}, "unknown option -f: troupe up takes the cluster's file without a flag");
   refused({"pull", "x"}, "unknown command 'pull': troupe downloads no models: fetch one by");
   refused({"version"}, "unknown command 'version': write troupe --version");
   refused({"forget", "x"}, "unknown command 'forget': write troupe jobs forget");
   refused({"jobs", "cancel"}, "unknown command 'cancel': write troupe cancel");
   refused({"bench", "limit"}, "unknown command 'limit', did you mean 'limits'?: troupe bench has ");
+}
+
+TEST_F(usage, says_that_nothing_is_downloaded_where_a_flag_for_that_reads_like_help) {
+  for (const char* flag : {"-hf", "--hf-repo"})
+    refused({"serve", flag, "Qwen/Qwen3-0.6B-GGUF"},
+            "unknown option " + std::string(flag) + ": troupe downloads no models: fetch one by `hf download`");
+  EXPECT_EQ(run({"serve", "-h"}).code, 0);
+}
+
+TEST_F(usage, knows_what_other_programs_call_otherwise) {
+  for (const auto& [command, flag, ours] :
+       {std::tuple("serve", "-ctk", "--kv"), std::tuple("serve", "-ctv", "--kv"),
+        std::tuple("serve", "--quantization", "--quant"), std::tuple("quantize", "--quant", "--scheme"),
+        std::tuple("train", "--batch-size", "--batch"), std::tuple("train", "--max-steps", "--steps"),
+        std::tuple("train", "--num-train-epochs", "--epochs"), std::tuple("train", "--weight-decay", "--decay"),
+        std::tuple("train", "--lora-dropout", "--dropout"), std::tuple("train", "--lora-r", "--rank"),
+        std::tuple("train", "--gradient-accumulation-steps", "--accumulate"), std::tuple("train", "--output", "--out"),
+        std::tuple("train", "--train-data", "--data"), std::tuple("train", "--learning_rate", "--lr"),
+        std::tuple("train", "--base", "--local"), std::tuple("chat", "--url", "--connect"),
+        std::tuple("status", "--host", "--connect"), std::tuple("status", "--port", "--connect")})
+    refused({command, flag, "x"}, "unknown option " + std::string(flag) + ", did you mean '" + ours + "'?");
+  for (const auto& [word, ours] : {std::pair("ls", "status"), std::pair("kill", "down"), std::pair("health", "status")})
+    refused({word}, "unknown command '" + std::string(word) + "', did you mean '" + ours + "'?");
+  refused({"jobs", "ls"}, "unknown command 'ls', did you mean 'list'?");
+  refused({"restart"}, "unknown command 'restart': end it by troupe down, and start it as before");
+  refused({"models"}, "unknown command 'models': a running cluster lists them");
+}
+
+TEST_F(usage, takes_no_short_word_for_another) {
+  refused({"serve", llama_, "--numa", "x"}, "unknown option --numa: see troupe serve --help");
+  refused({"inspect", llama_, "--jsno"}, "did you mean '--json'?");
 }
 
 TEST_F(usage, reads_numbers_as_decimals) {
@@ -137,6 +175,8 @@ TEST_F(usage, refuses_files_that_are_missing_or_broken) {
   refused({"generate", llama_, "--tokens", "1", "--json-schema", schema}, "schema.json: ");
   refused({"inspect", path("nowhere").string()}, "there is no such model");
   refused({"inspect", "Qwen/Qwen3-0.6B"}, "none is downloaded");
+  refused({"down", "nowhere"},
+          "nowhere: there is no such file: name a cluster's TOML file (of troupe serve: ~/.local/");
   std::filesystem::create_directories(path("hub/snapshots/1f"));
   const auto snapshot = folder().write("hub/snapshots/1f/config.json", "{}").parent_path().string();
   refused({"inspect", path("hub").string()}, "has no config.json: name " + snapshot + ", if you mean that");

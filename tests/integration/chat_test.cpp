@@ -82,7 +82,7 @@ class conversation : public testing::Test {
   }
 
   const temp_folder folder_;
-  played_head head_;
+  played_head head_{[](const client_command&) { return json::parse(R"([{"name": "blue"}])"); }};
   std::optional<process> talk_;
   client_request asked_;
 };
@@ -137,6 +137,14 @@ TEST_F(conversation, goes_on_with_thoughts_that_the_template_knows_as_a_text) {
   (void)asked("<think>Hm</think>A");
   EXPECT_EQ(asked("B"), "user:one assistant:<think>Hm</think>A user:two ");
   EXPECT_EQ(said(), "<think>Hm</think>A\nB\n");
+}
+
+TEST_F(conversation, says_at_once_that_an_adapter_is_not_there) {
+  begin("/adapter green\n/adapter blue@2\n/adapter\n/adapter base\n");
+  EXPECT_EQ(said(), "");
+  EXPECT_EQ(talk_->error().find("troupe: adapter green: there is none yet"), 0u) << talk_->error();
+  EXPECT_EQ(talk_->error().find("blue"), std::string::npos) << talk_->error();
+  EXPECT_EQ(head_.commanded("adapters.list").front().at("after"), "green");
 }
 
 TEST_F(conversation, ends_where_the_user_says_so_and_tells_other_words_what_there_is) {

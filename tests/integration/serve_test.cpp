@@ -47,6 +47,7 @@ TEST_F(serve, answers_until_it_is_ended_by_the_file_that_it_wrote) {
   EXPECT_THAT(serving.out(), HasSubstr("try:  troupe chat --connect " + cluster_.endpoint()));
   process down({TROUPE_BINARY, "down", file}, site_.path("down"), {"HOME=/nowhere", "XDG_STATE_HOME="});
   EXPECT_EQ(down.wait(), 0) << "by the file alone: " << down.error();
+  EXPECT_EQ(down.out(), "storyteller is down\n");
   EXPECT_EQ(serving.wait(), 0) << serving.error();
 }
 
@@ -102,6 +103,18 @@ TEST_F(serve, opens_no_http_where_its_address_is_empty) {
   const std::string file = (site_.path("state") / "troupe/model/cluster.toml").string();
   EXPECT_THAT(read_file(file), HasSubstr("http = \"\"\n"));
   EXPECT_EQ(start({"down", file}).wait(), 0);
+}
+
+TEST_F(serve, says_that_other_addresses_answer_too_where_it_listens_at_all) {
+  const std::string port = std::to_string(free_port());
+  words everywhere = serving_;
+  everywhere.back() = "*:" + port;
+  everywhere.insert(everywhere.end(), {"--insecure", "--detach"});
+  process serving = start(everywhere);
+  EXPECT_EQ(serving.wait(), 0) << serving.error();
+  EXPECT_THAT(serving.out(), HasSubstr("page and API: http://127.0.0.1:" + port + ", and at port " + port +
+                                       " of this machine's other addresses\n"));
+  EXPECT_EQ(start({"down", (site_.path("state") / "troupe/model/cluster.toml").string()}).wait(), 0);
 }
 
 TEST_F(serve, does_not_touch_the_file_of_what_is_up) {

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# container_test.sh PROGRAM: the image of configs/kubernetes has every package that the program's libraries are in. These
-# are Debian 12's packages: skipped (77) elsewhere.
+# container_test.sh PROGRAM: the image of configs/kubernetes has every package that the program's libraries are in, and its
+# user has a home, where caches and states are. The packages are Debian 12's: skipped (77) elsewhere.
 set -euo pipefail
 program=$1
 cd "$(dirname "$0")/../.."
+grep -q 'useradd .*--create-home' configs/kubernetes/Containerfile || { echo "the image's user has no home"; exit 1; }
 grep -q '^VERSION_CODENAME=bookworm' /etc/os-release || exit 77
 
 # What comes with the others, and what the image installs.

@@ -122,7 +122,7 @@ chat_order read_chat_order(const request_fields& from, const served_model& serve
   if (shows_special(chat_template) || has_special_calls) order.skip_special = false;
   auto offers = std::make_shared<const std::vector<tool_offer>>(std::move(tools.offers));
   tool_call_reader calls(tools.style, std::move(offers), tools.most_calls, is_call);
-if (!tools.called.empty()) order.prompts.back().answer_begin = begun_answer(tools, calls);
+  if (!tools.called.empty()) order.prompts.back().answer_begin = begun_answer(tools, calls);
   return {std::move(order), reply_reader(std::move(thoughts), std::move(calls))};
 }
 

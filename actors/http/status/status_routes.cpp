@@ -41,8 +41,10 @@ void show_page(const api_call& call) {
 void show_status(const api_call& call) {
   const api_context& context = *call.context;
   const std::string members = context.board->json_of({"nodes", "replicas", "adapters", "jobs", "gateway"});
-  call.exchange->reply({.body = fmt::format(R"({{"model":{},{}}})", json_text(context.served.model), members),
-                        .headers = {{"cache-control", "no-store"}}});
+  const bool can_chat = context.served.prompts->no_chat().empty();
+  call.exchange->reply(
+      {.body = fmt::format(R"({{"model":{},"can_chat":{},{}}})", json_text(context.served.model), can_chat, members),
+       .headers = {{"cache-control", "no-store"}}});
 }
 
 }  // namespace

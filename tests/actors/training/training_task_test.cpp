@@ -71,6 +71,14 @@ TEST_F(training_tasks, go_on_from_a_checkpoint_of_the_same_base_alone) {
   EXPECT_EQ(first_message().rfind("begins anew: ", 0), 0u);
 }
 
+TEST_F(training_tasks, say_that_they_have_few_steps_to_learn_in) {
+  EXPECT_EQ(run(scheme::u8, {{"steps", 9}}).error, "");
+  EXPECT_TRUE(first_message().starts_with("begins with 2 examples, 9 steps: few steps to learn in"));
+  std::filesystem::remove(folder_.path() / "training/job-1/checkpoint.safetensors");
+  EXPECT_EQ(run(scheme::u8, {{"steps", 10}}).error, "");
+  EXPECT_EQ(first_message(), "begins with 2 examples, 10 steps");
+}
+
 /// Steps between them are what a trainer that dies then loses.
 TEST_F(training_tasks, write_checkpoints_after_so_much_time) {
   const auto checkpoints_with = [&](duration after) {

@@ -180,6 +180,7 @@ TEST_F(cluster_commands, find_a_port_that_is_taken_before_anything_starts) {
   expect_one_line(serve({model}, address), 1, "troupe: http " + problem + "http in [cluster] (troupe serve: --http)");
   expect_one_line(serve({model}, nobodys_port, "tcp://" + address), 1,
                   "troupe: listen tcp://" + problem + "listen in [cluster] (troupe serve: --listen)");
+  expect_one_line(serve({path("nowhere").string()}, address), 2, "there is no such model");
   EXPECT_FALSE(std::filesystem::exists(path("home")));
 }
 

@@ -73,6 +73,11 @@ TEST(config, takes_a_models_name_from_a_path_that_ends_with_a_slash) {
   EXPECT_EQ(parse(changed(two_workers, "models/llama", "models/llama/")).model.path, "/etc/models/llama");
 }
 
+TEST(config, calls_a_model_in_a_file_by_its_name_without_the_ending) {
+  EXPECT_EQ(parse(changed(two_workers, "models/llama", "models/tiny-Q8_0.gguf")).model.name, "tiny-Q8_0");
+  EXPECT_EQ(parse(changed(two_workers, "models/llama", "models/.gguf")).model.name, ".gguf");
+}
+
 TEST(config, knows_a_models_name_in_hugging_faces_cache) {
   EXPECT_EQ(model_name_of("/m/Qwen3-0.6B"), "Qwen3-0.6B");
   EXPECT_EQ(model_name_of("/m/tiny.gguf"), "tiny.gguf");

@@ -223,6 +223,7 @@ TEST_F(completion_requests, name_adapters_in_every_way) {
   EXPECT_EQ(adapter_of({{"model", "base"}}), "");
   EXPECT_EQ(adapter_of({{"model", "some/letters"}}), "") << "as vLLM calls a model of Hugging Face";
   EXPECT_EQ(adapter_of({{"model", "/models/letters"}}), "") << "or one of a folder";
+  EXPECT_EQ(adapter_of({{"model", "letters.gguf"}}), "") << "or the file that it is in";
   EXPECT_EQ(adapter_of({{"model", "pricing"}}), "pricing");
   EXPECT_EQ(adapter_of({{"model", "pricing@2"}}), "pricing@2");
   EXPECT_EQ(adapter_of({{"model", "letters:pricing"}}), "letters:pricing");

@@ -27,6 +27,14 @@ TEST_F(api_status, has_a_page_that_asks_nobody_else) {
   EXPECT_EQ(ask("GET", "/status").get().parsed()["model"], "letters");
 }
 
+TEST_F(api_status, says_whether_the_model_can_chat_and_the_page_then_asks_so) {
+  board_->post("jobs", "[]");
+  EXPECT_EQ(ask("GET", "/status").get().parsed()["can_chat"], false);
+  EXPECT_NE(ask("GET", "/").get().body.find("s.can_chat"), std::string::npos);
+  start("{% for m in messages %}{{ m.content }}{% endfor %}");
+  EXPECT_EQ(ask("GET", "/status").get().parsed()["can_chat"], true);
+}
+
 TEST_F(api_status, says_why_jobs_and_replicas_stand_still_and_so_does_the_page) {
   board_->post("journal", "\"no room is left\"");
   board_->post("replicas", R"([{"replica": 0, "problem": "w0 is too small"}])");
