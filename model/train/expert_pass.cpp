@@ -10,7 +10,7 @@
 namespace troupe {
 
 expert_pass::sizes expert_pass::sizes_of(const model_config& config, std::int64_t most_rows) {
-  const std::int64_t rows = std::min(most_rows, rows_at_once);
+  const std::int64_t rows = std::min<std::int64_t>(most_rows, expert_routes::rows_together);
   return {.rows = rows,
           .places = expert_routes::most_places(config, rows),
           .hidden_stride = train_stride(config.hidden),

@@ -36,8 +36,6 @@ class expert_pass {
   static std::int64_t bytes(const model_config& config, std::int64_t most_rows);
 
  private:
-  /// That go through experts together: with fewer an expert's weights are read more often.
-  static constexpr std::int64_t rows_at_once = 512;
   struct sizes {
     std::int64_t rows, places, hidden_stride, ffn_stride, score_stride;
     std::int64_t floats() const;
