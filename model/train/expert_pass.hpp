@@ -50,8 +50,6 @@ class expert_pass {
   void visit(const trained_layer& layer, const read_rows<const_float_rows>& in, std::int64_t rows);
   void gather(const_float_rows from);
   void add_visits(std::int64_t rows, float_rows y);
-  /// gate and up become their gradients.
-  void activate_back(const float* gradient, float* gate, float* up) const;
   void row_back(const trained_layer& layer, int row);
   void shares_back(const trained_layer& layer, int row, float* gradients);
   void sigmoids_back(int row, float* gradients);
