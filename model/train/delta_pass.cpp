@@ -5,7 +5,7 @@
 
 #include "base/rounding.hpp"
 #include "base/to_size.hpp"
-#include "model/arch/delta_rates.hpp"
+#include "model/arch/delta_steps.hpp"
 
 namespace troupe {
 
@@ -131,7 +131,7 @@ void delta_pass::prepare_keys(const task& t) const {
   for (std::int64_t i = 0; i < t.rows; ++i) {
     float* const row = t.s.heads + i * heads_stride_;
     std::copy_n(row, 2 * config_.key_dim, t.s.convolved + i * heads_stride_);
-    t.with.kernels.unit_norm(row, config_.key_dim, unit_eps, query_factor(config_));
+    t.with.kernels.unit_norm(row, config_.key_dim, unit_eps, delta_query_factor(config_));
     t.with.kernels.unit_norm(row + config_.key_dim, config_.key_dim, unit_eps, 1.0f);
   }
 }
@@ -242,7 +242,7 @@ void delta_pass::backward_keys(const task& t, float_rows to) const {
   for (std::int64_t i = 0; i < t.rows; ++i) {
     const float* const row = t.s.convolved + i * heads_stride_;
     float* const gradient = t.s.heads_gradient + i * heads_stride_;
-    t.kernels.unit_norm_back(row, config_.key_dim, unit_eps, query_factor(config_), gradient);
+    t.kernels.unit_norm_back(row, config_.key_dim, unit_eps, delta_query_factor(config_), gradient);
     t.kernels.unit_norm_back(row + config_.key_dim, config_.key_dim, unit_eps, 1.0f, gradient + config_.key_dim);
   }
   convolve_back(t, query_place(t), to);
