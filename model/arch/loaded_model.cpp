@@ -130,6 +130,12 @@ void refuse_requantizing(const model_files& source, const load_options& options,
 
 }  // namespace
 
+scheme usual_scheme(const loaded_model& model) {
+  const layer_weights& first = model.layers.front();
+  const auto reads_rows = [&](linear_kind kind) { return first[kind].w.weights != nullptr; };
+  return first[*std::find_if(every_linear.begin(), every_linear.end(), reads_rows)].w.kind;
+}
+
 fs::path cache_folder() {
   const auto variable = [](const char* name) {
     const char* value = std::getenv(name);
