@@ -234,12 +234,6 @@ weight_codes byte_rows(const parts& from, const code_settings& settings) {
 
 }  // namespace
 
-std::string_view name_of(code_format format) {
-  constexpr std::array<std::string_view, 7> names{"none", "gptq", "gptq_v2", "awq", "compressed-tensors",
-                                                  "fp8",  "mxfp4"};
-  return names[to_size(format)];
-}
-
 weight_codes::line weight_codes::line_of(std::int64_t out, std::int64_t of_group) const {
   const float scale = scale_of(*this, out, of_group);
   if (layout == code_layout::e2m1) return {scale, 0.0f};

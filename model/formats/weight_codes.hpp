@@ -2,9 +2,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "model/formats/code_settings.hpp"
 #include "model/formats/tensor.hpp"
 
 namespace troupe {
@@ -14,17 +14,6 @@ namespace troupe {
 /// Goals: a code, its scale and its zero point mean here what they meant to who wrote them, to the last bit.
 /// Non-goals: how they are stored to compute with (model/arch/stored_scheme.hpp); rotated or sparse weights, codes of
 /// other widths than 4 and 8 bits: refused by name.
-
-/// Who wrote the codes, as config.json's quantization_config says. gptq has zero points that are one too small.
-enum class code_format : std::uint8_t { none, gptq, gptq_v2, awq, compressed, fp8, mxfp4 };
-std::string_view name_of(code_format format);
-
-struct code_settings {
-  code_format format = code_format::none;
-  bool is_symmetric = false;      ///< GPTQ's zero points are all half of what codes reach
-  std::int64_t block_outs = 128;  ///< outputs and inputs that share a scale, of FP8 whose scales are blocks'
-  std::int64_t block_ins = 128;
-};
 
 /// How the codes of [outs, ins] lie.
 ///   by_input   words [ins / per, outs], inputs from the low bits on: GPTQ
