@@ -241,18 +241,16 @@ void read_two_kinds_of_layers(const fields& config, std::int64_t usual, std::int
   // 0 would be no window, but such a layer has the other rope still
   read_windows_between(config, usual, 1, into);
   if (into.family == "gemma4") into.windows.back() = 0;
+  set_ropes_by_window(into, layer_rope::local, layer_rope::global);
   const std::int64_t size = window_size(config, usual_window);
-  for (std::int64_t& window : into.windows) {
-    into.layer_ropes.push_back(window != 0 ? layer_rope::local : layer_rope::global);
+  for (std::int64_t& window : into.windows)
     if (window != 0) window = size;
-  }
 }
 
 /// Of Cohere's second family those that see all turn no heads.
 void read_layers_that_turn_in_windows(const fields& config, model_config& into) {
   read_windows_between(config, 4, window_size(config, 4096), into);
-  for (const std::int64_t window : into.windows)
-    into.layer_ropes.push_back(window != 0 ? layer_rope::global : layer_rope::none);
+  set_ropes_by_window(into, layer_rope::global, layer_rope::none);
 }
 
 }  // namespace
