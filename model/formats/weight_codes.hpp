@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/rounding.hpp"
 #include "model/formats/code_settings.hpp"
 #include "model/formats/tensor.hpp"
 
@@ -24,6 +25,11 @@ namespace troupe {
 ///   e2m1       bytes [rows, ins / 2] of two floats of four bits each, the first one low: MXFP4 (find_mxfp4)
 enum class code_layout : std::uint8_t { by_input, shuffled, by_output, bytes, floats, e2m1 };
 
+/// Words of 32 bits that so many codes fill.
+constexpr std::int64_t words_for(std::int64_t codes, int bits) {
+  return ceil_div(codes * bits, 32);
+}
+
 /// A matrix of codes: w = scale * (code - zero), or scale * e2m1[code].
 struct weight_codes {
   code_layout layout = code_layout::by_input;
@@ -41,12 +47,14 @@ struct weight_codes {
   std::vector<std::int32_t> groups_of = {};  ///< [ins], where a group is no run of inputs
   bool zeros_less_one = false;               ///< the file's zero points are one too small
 
-  /// What a row's weights are on: w = mid + scale * (code - half), where half is 2^(bits - 1); of e2m1 scale *
-  /// e2m1[code]. Not of floats.
+  /// What a row's weights are on: w = mid + scale * (code - half()); of e2m1 scale * e2m1[code]. Not of floats.
   struct line {
     float scale, mid;
   };
   line line_of(std::int64_t out, std::int64_t group) const;
+  int half() const { return 1 << (bits - 1); }  ///< of what codes reach
+  /// The code that means 0.
+  int zero_of(std::int64_t out, std::int64_t group) const;
   /// The codes of a row, [ins]. Not of floats.
   void read_codes(std::int64_t out, std::uint8_t* to) const;
   /// A row's weights, [ins].
