@@ -14,8 +14,8 @@
 #include "base/file_descriptor.hpp"
 #include "base/fnv_hash.hpp"
 #include "base/paths.hpp"
+#include "base/unfinished_file.hpp"
 #include "model/arch/packed_file.hpp"
-#include "model/arch/unfinished_file.hpp"
 #include "model/formats/model_files.hpp"
 #include "model/formats/row_order.hpp"
 
@@ -82,7 +82,7 @@ bool pack_into_cache(const model_files& source, const load_options& options, thr
     return false;
   }
   write_packed(source, options, pool, {file.descriptor(), folder, "free some space, or set TROUPE_CACHE elsewhere"});
-  file.finish();
+  file.finish("set TROUPE_CACHE elsewhere");
   return true;
 }
 
