@@ -31,6 +31,7 @@ class task_thread {
   /// Waits for the task that runs. Tasks that have not begun are dropped, and so are later ones.
   void stop();
 
+  /// For tests.
   std::size_t waiting() const;
 
  private:

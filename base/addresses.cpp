@@ -1,12 +1,32 @@
 #include "base/addresses.hpp"
 
+#include <array>
 #include <cstring>
 #include <memory>
 
 #include <netdb.h>
 #include <netinet/in.h>
 
+#include "base/number_in.hpp"
+
 namespace troupe {
+namespace {
+
+/// A socket for both kinds of addresses says ::ffff:10.0.0.7 of 10.0.0.7.
+void unmap(socket_address& address) {
+  sockaddr_in6 six{};
+  std::memcpy(&six, &address.bytes, sizeof six);
+  if (address.family() != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&six.sin6_addr)) return;
+  sockaddr_in four{};
+  four.sin_family = AF_INET;
+  four.sin_port = six.sin6_port;
+  std::memcpy(&four.sin_addr, &six.sin6_addr.s6_addr[12], sizeof four.sin_addr);
+  address = {};
+  std::memcpy(&address.bytes, &four, sizeof four);
+  address.length = sizeof four;
+}
+
+}  // namespace
 
 bool socket_address::is_loopback() const {
   if (family() == AF_INET) {
@@ -15,6 +35,13 @@ bool socket_address::is_loopback() const {
   }
   const auto* six = reinterpret_cast<const sockaddr_in6*>(&bytes);
   return family() == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&six->sin6_addr);
+}
+
+host_port socket_address::in_numbers() const {
+  std::array<char, INET6_ADDRSTRLEN + 16> host{};  // and a zone
+  std::array<char, 8> port{};
+  ::getnameinfo(get(), length, host.data(), host.size(), port.data(), port.size(), NI_NUMERICHOST | NI_NUMERICSERV);
+  return {host.data(), number_in<int>(port.data()).value_or(0)};
 }
 
 std::vector<socket_address> addresses_of(const std::string& host, const std::string& port, int flags) {
@@ -30,6 +57,14 @@ std::vector<socket_address> addresses_of(const std::string& host, const std::str
     address.length = each->ai_addrlen;
   }
   return addresses;
+}
+
+socket_address local_address_of(int socket) {
+  socket_address address;
+  address.length = sizeof address.bytes;
+  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&address.bytes), &address.length) != 0) return {};
+  unmap(address);
+  return address;
 }
 
 }  // namespace troupe

@@ -23,6 +23,7 @@ class timed_socket {
   bool send(std::string_view bytes);
   bool receive(char* to, std::size_t bytes);
   void allow_until(moment deadline) { deadline_ = deadline; }
+  socket_address local_address() const { return local_address_of(socket_.number()); }
 
  private:
   file_descriptor socket_;

@@ -21,16 +21,6 @@ class load_clock {
   double skipped_ = 0;
 };
 
-engine_request request_of(std::vector<token_id> prompt, std::int64_t answer, adapter_version adapter) {
-  engine_request request;
-  request.sequence.prompt = std::move(prompt);
-  request.sequence.max_tokens = request.sampling.max_tokens = answer;
-  request.sequence.adapter = adapter;
-  request.sampling.temperature = 0;
-  request.sampling.ignore_eos = true;
-  return request;
-}
-
 sequence_id submit(engine& serving, engine_request request) {
   const auto accepted = serving.submit(std::move(request));
   if (!accepted) refuse("the load: a request was refused: {}", name_of(accepted.error().reason));
@@ -74,7 +64,7 @@ class continuous_replay {
     for (; next_ < load_.size() && has_come(load_[next_]); ++next_, ++active_) {
       const timed_request& request = load_[next_];
       const double came = clients_ > 0 ? clock_.time() : request.at;
-      const sequence_id id = submit(serving_, request_of(request.prompt, request.answer, request.adapter));
+      const sequence_id id = submit(serving_, greedy_request(request.prompt, request.answer, request.adapter));
       meter_.begin(id, came, static_cast<std::int64_t>(request.prompt.size()), request.answer);
     }
   }
@@ -105,6 +95,16 @@ std::vector<token_id> padded(const std::vector<token_id>& prompt, std::int64_t p
 }
 
 }  // namespace
+
+engine_request greedy_request(std::vector<token_id> prompt, std::int64_t answer, adapter_version adapter) {
+  engine_request request;
+  request.sequence.prompt = std::move(prompt);
+  request.sequence.max_tokens = request.sampling.max_tokens = answer;
+  request.sequence.adapter = adapter;
+  request.sampling.temperature = 0;
+  request.sampling.ignore_eos = true;
+  return request;
+}
 
 engine_options engine_options_for(const load_place& place, std::int64_t context, int sequences,
                                   std::optional<std::int64_t> kv_tokens) {
@@ -137,7 +137,7 @@ load_figures replay_static(engine& serving, const load_place& place, const std::
       const timed_request& request = batch[i];
       const auto prompt = static_cast<std::int64_t>(request.prompt.size());
       auto tokens = padded(request.prompt, longest - prompt, place.model->config.vocab_size, first + i);
-      const sequence_id id = submit(serving, request_of(std::move(tokens), answer, request.adapter));
+      const sequence_id id = submit(serving, greedy_request(std::move(tokens), answer, request.adapter));
       meter.begin(id, request.at, prompt, request.answer, longest - prompt);
     }
     while (metered_step(serving, meter, clock, nullptr)) {

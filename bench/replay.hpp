@@ -15,6 +15,9 @@ namespace troupe::bench {
 engine_options engine_options_for(const load_place& place, std::int64_t context, int sequences,
                                   std::optional<std::int64_t> kv_tokens = {});
 
+/// For an answer of exactly so many tokens, each the likeliest.
+engine_request greedy_request(std::vector<token_id> prompt, std::int64_t answer, adapter_version adapter = {});
+
 /// For those who bring adapters.
 struct replay_hooks {
   std::function<void(engine&)> before_step = {};

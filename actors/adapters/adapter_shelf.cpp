@@ -46,7 +46,7 @@ adapter_shelf::adapter_shelf(options chosen, catalogue_records saved)
   make_private_folder(options_.store);
   remove_incoming_adapters(options_.store);
   look_for_unused_folders();
-  for (const adapter_entry& entry : catalogue_.list()) look_for_files(entry);
+  for (const adapter_entry& entry : catalogue_.list()) note_files(entry);
   saved_ = catalogue_;
 }
 
@@ -66,7 +66,7 @@ void adapter_shelf::drop_changes() {
   std::erase_if(details_, is_gone);
   std::erase_if(faults_, is_gone);
   for (const adapter_entry& entry : catalogue_.list())
-    if (!faults_.contains(entry.version)) look_for_files(entry);
+    if (!faults_.contains(entry.version)) note_files(entry);
 }
 
 /// An earlier head may have died before its journal had the version. What a worker of this machine has fetched is
@@ -78,13 +78,13 @@ void adapter_shelf::look_for_unused_folders() {
       perhaps_unused_.insert(folder.filename().string());
 }
 
-const std::string& adapter_shelf::look_for_files(const adapter_entry& entry) {
-  return faults_[entry.version] = find_files(entry);
+const std::string& adapter_shelf::note_files(const adapter_entry& entry) {
+  return faults_[entry.version] = take_up_files(entry);
 }
 
 /// A base's id is its fingerprint, which differs if the same model is quantized differently. So an adapter made for
 /// another base is accepted if it fits this one.
-std::string adapter_shelf::find_files(const adapter_entry& entry) {
+std::string adapter_shelf::take_up_files(const adapter_entry& entry) {
   auto files = adapter_files_in(folder_of(entry.spec.sha256));
   if (files.empty()) return "its files are gone: publish the folder again";
   std::uint64_t bytes = entry.spec.bytes;
@@ -161,7 +161,7 @@ void adapter_shelf::check_fits(std::uint64_t bytes, const std::string& whose) co
 }
 
 adapter_entry adapter_shelf::make_ready(const adapter_entry& entry) {
-  if (const std::string& fault = look_for_files(entry); !fault.empty()) {
+  if (const std::string& fault = note_files(entry); !fault.empty()) {
     catalogue_.set_failed(entry.version, fault);
     refuse("adapter {}: {}", entry.full_name(), fault);
   }
@@ -202,7 +202,7 @@ void adapter_shelf::preload(const std::string& name, const fs::path& source) {
   if (known.empty()) return void(preloaded_.insert(add_version(copy).version));
   give_up(copy);
   for (const adapter_entry& each : known) {
-    look_for_files(each);  // which may have been gone
+    note_files(each);  // which may have been gone
     preloaded_.insert(each.version);
   }
 }

@@ -105,10 +105,12 @@ class adapter_shelf {
   adapter_entry make_ready(const adapter_entry& entry);
   std::string json_of(const std::vector<adapter_entry>& entries) const;
   void check_fits(std::uint64_t bytes, const std::string& whose) const;
-  /// Looks for a version's files. Returns why it cannot be used; empty if it can, and then it is in `details_`.
-  const std::string& look_for_files(const adapter_entry& entry);
+  /// Takes up a version's files and notes in `faults_` what comes of it, which it returns.
+  const std::string& note_files(const adapter_entry& entry);
+  /// Looks for a version's files and makes them the head's own: then the version is in `details_`. Returns why it cannot
+  /// answer; empty if it can.
+  std::string take_up_files(const adapter_entry& entry);
   void look_for_unused_folders();
-  std::string find_files(const adapter_entry& entry);
 
   options options_;
   adapter_catalogue catalogue_;

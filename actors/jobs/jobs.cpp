@@ -193,6 +193,7 @@ batch_line jobs_state::read(const batch_queue::line& from, const batch_queue::jo
   batch_line parsed = endpoint.empty() ? read_batch_line(from.text, job.options, seed_for(from))
                                        : parts_.read_for_endpoint(from.text, endpoint, seed_for(from));
   answer_order& order = parsed.asked.order;
+  if (endpoint.empty()) order.skip_special = !parts_.prompts->shows_special(order.prompts.front());
   order.priority = request_priority::batch;
   order.owner = job.tenant;
   order.weight = job.weight;

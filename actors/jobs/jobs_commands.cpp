@@ -12,7 +12,11 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t most_listed = 10'000;
-constexpr std::size_t page_bytes = 5 << 20, page_lines = 10'000;
+constexpr std::size_t page_lines = 10'000;
+/// Of what goes to clients, too: quotes take twice the room on the way, which should pass 0.25 MB a second, within 5 s.
+constexpr std::size_t page_bytes = 512 << 10;
+/// Of what the HTTP server alone asks for, which is in this process.
+constexpr std::size_t own_page_bytes = 5 << 20;
 
 std::uint64_t count_of(const command_fields& arguments, std::string_view key,
                        std::optional<std::int64_t> otherwise = {}) {
@@ -150,7 +154,7 @@ std::string jobs_state::events(const job_info& job, const command_fields& from) 
   std::size_t bytes = 0;
   for (const job_event& each : found) {
     bytes += each.text.size() + 64;
-    if (bytes > page_bytes && !list.empty()) break;
+    if (bytes > (before > 0 ? own_page_bytes : page_bytes) && !list.empty()) break;
     list.push_back(job_event_json(each));
   }
   if (before > 0) std::reverse(list.begin(), list.end());
@@ -165,7 +169,7 @@ std::string jobs_state::outputs(const job_info& job, const command_fields& from)
   const auto limit = std::min<std::size_t>(count_of(from, "limit", page_lines), page_lines);
   auto list = json::array();
   std::size_t bytes = 0;
-  for (line_output& each : parts_.book->outputs(job.spec.id, count_of(from, "from", 0), limit)) {
+  for (line_output& each : parts_.book->outputs(job.spec.id, count_of(from, "from", 0), limit, page_bytes)) {
     bytes += each.text.size();
     if (bytes > page_bytes && !list.empty()) break;
     list.push_back({{"index", each.index}, {"ok", each.ok}, {"text", std::move(each.text)}});
@@ -181,7 +185,7 @@ std::string jobs_state::list(const std::vector<job_info>& jobs, bool with_option
   for (const job_info& job : jobs) {
     const std::string options = with_options ? parts_.book->find(job.spec.id)->spec.options : "";
     bytes += options.size();
-    if (bytes > page_bytes && !list.empty()) break;
+    if (bytes > own_page_bytes && !list.empty()) break;
     list.push_back(job_json(job, fine_tunes, *parts_.book));
     if (with_options) list.back()["options"] = json::parse(options, nullptr, false);
   }

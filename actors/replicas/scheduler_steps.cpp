@@ -4,6 +4,25 @@
 #include "actors/replicas/scheduler_impl.hpp"
 
 namespace troupe {
+namespace {
+
+/// Whether all tokens of an outcome are in the vocabulary, and its answers' ranges lie within its lists.
+bool is_sound(const step_outcome& outcome, std::int64_t vocab_size) {
+  const auto is_known = [&](token_id token) { return is_token(token, vocab_size); };
+  const auto is_known_sample = [&](const sampled_token& sample) { return is_known(sample.token); };
+  const auto lies_within = [&](const chosen_answer& answer) {
+    return (!answer.ending || is_known_sample(*answer.ending)) &&
+           lies_in(answer.first_token, answer.tokens, outcome.tokens.size()) &&
+           lies_in(answer.first_proposal, answer.proposals, outcome.proposals.size());
+  };
+  return (outcome.details.empty() || outcome.details.size() == outcome.tokens.size()) &&
+         std::all_of(outcome.tokens.begin(), outcome.tokens.end(), is_known) &&
+         std::all_of(outcome.proposals.begin(), outcome.proposals.end(), is_known) &&
+         std::all_of(outcome.scored.begin(), outcome.scored.end(), is_known_sample) &&
+         std::all_of(outcome.answers.begin(), outcome.answers.end(), lies_within);
+}
+
+}  // namespace
 
 void scheduler_state::pump() {
   if (running_) {
@@ -53,24 +72,16 @@ void scheduler_state::note_flights() {
   meter_.note_steps(in_flight_.size(), steps_in_flight_, clock_.now());
 }
 
-/// Whether an outcome answers the oldest order. It comes from another process, so nothing in it is believed unchecked:
-/// it must name what was ordered, and its ranges must lie within its lists.
+/// Whether an outcome answers the oldest order. It comes from another process, so nothing in it is believed unchecked.
 bool scheduler_state::is_expected(const step_outcome& outcome) const {
   if (in_flight_.empty() || in_flight_.front().step != outcome.step) return false;
-  const auto is_known = [this](token_id token) { return is_token(token, parts_.vocab_size); };
-  const auto is_right = [&](const chosen_answer& answer, const awaited_answer& awaited) {
+  const auto is_awaited = [](const chosen_answer& answer, const awaited_answer& awaited) {
     return answer.sequence == awaited.sequence && answer.tokens <= awaited.most &&
-           (answer.tokens >= awaited.least || answer.finished) && (!answer.ending || is_known(answer.ending->token)) &&
-           lies_in(answer.first_token, answer.tokens, outcome.tokens.size()) &&
-           lies_in(answer.first_proposal, answer.proposals, outcome.proposals.size());
+           (answer.tokens >= awaited.least || answer.finished);
   };
   const auto& awaited = in_flight_.front().answers;
-  return (outcome.details.empty() || outcome.details.size() == outcome.tokens.size()) &&
-         std::all_of(outcome.tokens.begin(), outcome.tokens.end(), is_known) &&
-         std::all_of(outcome.proposals.begin(), outcome.proposals.end(), is_known) &&
-         std::all_of(outcome.scored.begin(), outcome.scored.end(),
-                     [&](const sampled_token& each) { return is_known(each.token); }) &&
-         std::equal(outcome.answers.begin(), outcome.answers.end(), awaited.begin(), awaited.end(), is_right);
+  return is_sound(outcome, parts_.vocab_size) &&
+         std::equal(outcome.answers.begin(), outcome.answers.end(), awaited.begin(), awaited.end(), is_awaited);
 }
 
 void scheduler_state::finish_step(const step_done& done) {

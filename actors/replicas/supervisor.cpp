@@ -28,7 +28,7 @@ supervisor_state::handle::behavior_type supervisor_state::make_behavior() {
       [this](const stage_started& started) { take_started(started); },
       [this](const stage_failed& failed) {
         end_life(failed.life, fmt::format("stage {} failed: {}", failed.stage, failed.error),
-                 failed_seat{{failed.stage, failed.tensor_rank}, failed.lost_next, 0, 1});
+                 failed_seat{.at = {failed.stage, failed.tensor_rank}, .lost_next = failed.lost_next, .steps = 1});
       },
       [this](const life_rejected& rejected) { reject_life(rejected); },
       [this](wake) {

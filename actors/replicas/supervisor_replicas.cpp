@@ -166,7 +166,7 @@ void supervisor_state::reject_life(const life_rejected& rejected) {
   const std::size_t index = rejected.life.replica.value;
   if (index >= replicas_.size()) return;
   const auto stages = static_cast<std::uint32_t>(placement_->replicas[index].stages.size());
-  end_life(rejected.life, rejected.why, {{stages - 1, 0}, false, 0, 1});
+  end_life(rejected.life, rejected.why, failed_seat{.at = {stages - 1, 0}, .steps = 1});
 }
 
 void supervisor_state::take_started(const stage_started& started) {
@@ -175,8 +175,9 @@ void supervisor_state::take_started(const stage_started& started) {
   replica_course& course = replicas_[index].course;
   if (course.current() != replica_course::phase::starting) return;
   if (!started.error.empty())
-    return fail_replica(index, fmt::format("stage {} cannot start: {}", started.stage, started.error),
-                        failed_seat{{started.stage, started.tensor_rank}, started.lost_next, 1, 0});
+    return fail_replica(
+        index, fmt::format("stage {} cannot start: {}", started.stage, started.error),
+        failed_seat{.at = {started.stage, started.tensor_rank}, .lost_next = started.lost_next, .starts = 1});
   if (course.note_ready({started.stage, started.tensor_rank}, clock_.now())) announce(index);
 }
 
@@ -205,7 +206,8 @@ void supervisor_state::retry_replicas(instant now) {
     const auto due = replicas_[i].course.look(now, parts_.longest_start);
     if (due == replica_course::due::next_life && !gives_seat_to_spare(i)) start_replica(i);
     if (due == replica_course::due::failure)
-      fail_replica(i, "a stage took too long to start", {replicas_[i].course.missing_seat(), false, 1, 0});
+      fail_replica(i, "a stage took too long to start",
+                   failed_seat{.at = replicas_[i].course.missing_seat(), .starts = 1});
   }
 }
 

@@ -4,7 +4,7 @@
 
 namespace troupe {
 
-supervisor_parts supervisor_of(const cluster_config& config) {
+supervisor_parts supervisor_settings_of(const cluster_config& config) {
   supervisor_parts parts;
   parts.config = config;
   parts.members.cluster = config.name;

@@ -5,6 +5,6 @@
 
 namespace troupe {
 
-supervisor_parts supervisor_of(const cluster_config& config);
+supervisor_parts supervisor_settings_of(const cluster_config& config);
 
 }  // namespace troupe

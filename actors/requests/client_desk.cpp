@@ -9,6 +9,7 @@
 #include "base/field_error.hpp"
 #include "base/random_hex.hpp"
 #include "model/engine/text/channels.hpp"
+#include "model/engine/text/thoughts.hpp"
 
 namespace troupe {
 namespace {
@@ -81,11 +82,12 @@ struct request_reader {
 
 read_request request_reader::read(const client_request& asked, const client_done& its_end) const try {
   const request_priority priority = asked.batch ? request_priority::batch : request_priority::interactive;
+  const prompt_input input = input_of(asked);
   return begin_request{.id = its_end.request,
-                       .engine = prompts->prepare(input_of(asked), asked.sampling, asked.answers, priority),
+                       .engine = prompts->prepare(input, asked.sampling, asked.answers, priority),
                        .adapter = asked.adapter,
                        .skip_tokens = asked.skip_tokens,
-                       .skip_special = asked.messages.empty() || !has_channels(prompts->tool_template()),
+                       .skip_special = !prompts->shows_special(input),
                        .listener = std::make_shared<link_listener>(links, its_end, asked.answers, desk)};
 } catch (const field_error& error) {
   return client_refused{.error = error.what(), .bad_input = true, .field_name = error.field(), .code = error.code()};
@@ -256,11 +258,15 @@ void client_desk_state::answer(const incoming<client_command>& command, command_
 }
 
 std::string client_desk_state::hello_json() const {
+  const std::string& chat_template = parts_.prompts->tool_template();
+  const thought_tags tags = special_tags_of(chat_template);
   return dump({{"cluster", parts_.cluster},
                {"instance", instance_},
                {"family", parts_.prompts->config().family},
                {"no_chat", parts_.prompts->no_chat()},
-               {"has_channels", has_channels(parts_.prompts->tool_template())},
+               {"has_channels", has_channels(chat_template)},
+               {"thought_begin", tags.begin},
+               {"thought_end", tags.end},
                {"context", parts_.prompts->context()}});
 }
 

@@ -6,7 +6,9 @@
 #include "base/paths.hpp"
 #include "base/to_size.hpp"
 #include "cluster/config/config.hpp"
+#include "model/engine/text/channels.hpp"
 #include "model/engine/text/model_text.hpp"
+#include "model/engine/text/thoughts.hpp"
 #include "model/grammar/token_tree.hpp"
 
 namespace troupe {
@@ -37,6 +39,11 @@ std::size_t longest_token(const tokenizer& tokens) {
   return longest;
 }
 
+prompt_input in_final_channel(prompt_input chat) {
+  chat.answer_begin = final_channel;
+  return chat;
+}
+
 }  // namespace
 
 prompting::prompting(const std::filesystem::path& model, model_config config, std::int64_t context)
@@ -65,7 +72,7 @@ engine_request prompting::prepare(const prompt_input& prompt, const sampling_par
   if (sampling.constraint) check_constraint(sampling.constraint);
   engine_request request;
   sequence_request& sequence = request.sequence;
-  sequence.prompt = encode(prompt);
+  sequence.prompt = begins_in_final(prompt, sampling.constraint) ? encode(in_final_channel(prompt)) : encode(prompt);
   const std::int64_t least_answer = sampling.max_tokens > 0 ? 1 : 0;
   shorten(sequence.prompt, prompt, context_ - least_answer);
   const auto length = static_cast<std::int64_t>(sequence.prompt.size());
@@ -78,6 +85,12 @@ engine_request prompting::prepare(const prompt_input& prompt, const sampling_par
   sequence.answers = answers;
   sequence.priority = priority;
   return request;
+}
+
+/// The marks of a channel would not have the form, nor would a thought. Calls bring a beginning of their own.
+bool prompting::begins_in_final(const prompt_input& prompt, const output_constraint& form) const {
+  const bool is_of_texts = form && form.kind != constraint_kind::calls;
+  return prompt.chat && prompt.answer_begin.empty() && is_of_texts && has_channels(tool_template());
 }
 
 void prompting::check_constraint(const output_constraint& constraint) const {
@@ -140,6 +153,10 @@ std::vector<token_id> prompting::encode_chat(const prompt_input& prompt) const {
 const std::string& prompting::tool_template() const {
   static const std::string none;
   return chat_ ? chat_->tool_source() : none;
+}
+
+bool prompting::shows_special(const prompt_input& prompt) const {
+  return prompt.chat && troupe::shows_special(tool_template());
 }
 
 }  // namespace troupe

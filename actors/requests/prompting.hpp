@@ -33,7 +33,7 @@ class prompting {
   prompting(const std::filesystem::path& model, model_config config, std::int64_t context);
 
   /// Throws input_error that says what is wrong with the request, field_error if one field is at fault. max_tokens
-  /// and min_tokens are cut to what the context holds.
+  /// and min_tokens are cut to what the context holds. An answer of a demanded form has its channel.
   engine_request prepare(const prompt_input& prompt, const sampling_params& sampling, std::int32_t answers,
                          request_priority priority) const;
 
@@ -50,10 +50,14 @@ class prompting {
   const std::string& no_chat() const { return no_chat_; }
   /// The source of the chat template for requests with tools; empty if the model has none.
   const std::string& tool_template() const;
+  /// Whether an answer's text has special tokens, since they tell what is said in it.
+  bool shows_special(const prompt_input& prompt) const;
   const model_config& config() const { return config_; }
   std::int64_t context() const { return context_; }
 
  private:
+  /// Whether the answer is put into the last channel.
+  bool begins_in_final(const prompt_input& prompt, const output_constraint& form) const;
   std::vector<token_id> tokens_in(const prompt_input& prompt) const;
   /// Cuts tokens of a prompt as it says. `room`: how many the context holds.
   void shorten(std::vector<token_id>& tokens, const prompt_input& prompt, std::int64_t room) const;

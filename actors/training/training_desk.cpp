@@ -48,9 +48,9 @@ training_desk_state::handle::behavior_type training_desk_state::make_behavior() 
       [this](const training_progress& progress) { take_progress(progress); },
       [this](const training_ended& ended) { take_end(ended); },
       [this](const want_training_piece& wanted) {
-        const auto lease = lease_of(wanted.lease);
-        const record* job = lease ? find(lease->job) : nullptr;
-        if (job) tell_trainer(*lease, read_training_piece(intake_.folder_of(lease->job), job->files, wanted));
+        if (const auto found = find_leased(wanted.lease))
+          tell_trainer(found->lease,
+                       read_training_piece(intake_.folder_of(found->lease.job), found->job.files, wanted));
       },
       [this](const training_piece& piece) { take_piece(piece); },
       [](const carry_on& next) { next.run(); },
@@ -74,8 +74,11 @@ training_desk_state::record* training_desk_state::find(const std::string& job) {
   return found == jobs_.end() ? nullptr : &found->second;
 }
 
-std::optional<training_queue::lease> training_desk_state::lease_of(training_lease number) const {
-  return queue_.find_lease(number.value);
+std::optional<training_desk_state::leased> training_desk_state::find_leased(training_lease number) {
+  const auto lease = queue_.find_lease(number.value);
+  record* job = lease ? find(lease->job) : nullptr;
+  if (!job) return {};
+  return leased{*lease, *job};
 }
 
 /// Takes up the jobs of an earlier head.

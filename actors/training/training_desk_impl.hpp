@@ -61,6 +61,11 @@ class training_desk_state {
     trainer_actor actor;
     std::string meeting;
   };
+  /// A lease that holds, and its job.
+  struct leased {
+    training_queue::lease lease;
+    record& job;
+  };
 
   // training_desk.cpp: leases
   void begin(const begin_training& begun);
@@ -78,7 +83,7 @@ class training_desk_state {
   void post() const;
   template <class Message>
   void tell_trainer(const training_queue::lease& lease, Message message);
-  std::optional<training_queue::lease> lease_of(training_lease number) const;
+  std::optional<leased> find_leased(training_lease number);
   record* find(const std::string& job);
 
   // training_desk_commands.cpp: commands of clients

@@ -81,35 +81,36 @@ training_desk_state::event_texts training_desk_state::last_events(const std::str
 }
 
 void training_desk_state::take_progress(const training_progress& progress) {
-  const auto lease = lease_of(progress.lease);
-  record* job = lease ? find(lease->job) : nullptr;
-  if (!job) return;
-  queue_.note_progress(lease->number, progress.step);
-  if (progress.step != job->figures.progress.step)
-    job->moved = clock_.now();  // also backwards, when steps are made again
-  const std::string& id = lease->job;
+  const auto found = find_leased(progress.lease);
+  if (!found) return;
+  const auto& [lease, job] = *found;
+  queue_.note_progress(lease.number, progress.step);
+  if (progress.step != job.figures.progress.step)
+    job.moved = clock_.now();  // also backwards, when steps are made again
+  const std::string& id = lease.job;
   if (!progress.message.empty())
-    note_event(id, "message", message_text("info", lease->trainer + " " + progress.message));
+    note_event(id, "message", message_text("info", lease.trainer + " " + progress.message));
   for (const training_point& point : progress.points) {
-    (point.is_validation ? job->figures.last_validation : job->figures.last_step) = point;
+    (point.is_validation ? job.figures.last_validation : job.figures.last_step) = point;
     note_event(id, "metrics", text_of(point, progress.steps));
   }
-  if (progress.checkpoint > job->figures.progress.checkpoint)
+  if (progress.checkpoint > job.figures.progress.checkpoint)
     note_event(id, "checkpoint", dump({{"step", progress.checkpoint}}));
-  job->figures.progress = progress;
-  job->figures.progress.points.clear();
+  job.figures.progress = progress;
+  job.figures.progress.points.clear();
   post();
   write_events(id);
 }
 
 void training_desk_state::take_end(const training_ended& ended) {
-  const auto lease = lease_of(ended.lease);
-  if (!lease || !find(lease->job)) return;
-  if (ended.is_alone) return fall_apart(*lease, ended.error);
-  if (ended.may_pass) return pause_with(lease->job, lease->trainer + ": " + ended.error);
-  if (!ended.error.empty()) return fail(lease->job, ended.error);
-  if (!ended.files.empty()) return take_result(*lease, ended.files);
-  stop_leases(queue_.give_back(lease->number));  // it has stopped, but this head did not ask for it
+  const auto found = find_leased(ended.lease);
+  if (!found) return;
+  const training_queue::lease& lease = found->lease;
+  if (ended.is_alone) return fall_apart(lease, ended.error);
+  if (ended.may_pass) return pause_with(lease.job, lease.trainer + ": " + ended.error);
+  if (!ended.error.empty()) return fail(lease.job, ended.error);
+  if (!ended.files.empty()) return take_result(lease, ended.files);
+  stop_leases(queue_.give_back(lease.number));  // it has stopped, but this head did not ask for it
   assign();
 }
 
@@ -132,11 +133,11 @@ void training_desk_state::take_result(const training_queue::lease& from, const s
 }
 
 void training_desk_state::take_piece(const training_piece& piece) {
-  const auto lease = lease_of(piece.lease);
-  record* job = lease ? find(lease->job) : nullptr;
-  if (!job || !job->result) return;
-  try_fetching(lease->job, [&] {
-    if (job->result->take(piece)) fetch_result(lease->job);
+  const auto found = find_leased(piece.lease);
+  if (!found || !found->job.result) return;
+  const std::string& id = found->lease.job;
+  try_fetching(id, [&] {
+    if (found->job.result->take(piece)) fetch_result(id);
   });
 }
 

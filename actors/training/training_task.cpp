@@ -213,7 +213,7 @@ class training_task::session {
   void report(std::string message) {
     constexpr std::size_t most_points = 32;
     const instant now = monotonic_clock().now();
-    const double seconds = std::chrono::duration<double>(now - report_at_).count();
+    const double seconds = seconds_of(now - report_at_);
     thin(points_, most_points);
     training_progress progress;
     progress.lease = owner_.order_.lease;

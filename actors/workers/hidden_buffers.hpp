@@ -19,7 +19,7 @@ class hidden_buffers {
   /// For `size` floats; steps have `most` at most.
   std::shared_ptr<float> take(std::size_t size, std::size_t most);
   void clear() { buffers_.clear(); }
-  /// Of all buffers, free or not.
+  /// For tests: of all buffers, free or not.
   std::size_t floats() const;
 
  private:

@@ -65,7 +65,8 @@ void worker_state::start(const start_stage& order) {
   tell(parts_.head, std::move(answer));
 }
 
-void worker_state::make_stage(const start_stage& order, const std::stop_token& stop) {
+/// Refuses a stage that this model cannot have, and sizes that no right head asks for.
+void worker_state::check_order(const start_stage& order) const {
   const auto layers = parts_.model->config.layers;
   if (order.first_layer < 0 || order.layers < 1 || order.layers > layers || order.first_layer > layers - order.layers)
     refuse("layers {} to {} of a model of {}", order.first_layer, order.first_layer + order.layers - 1, layers);
@@ -75,6 +76,10 @@ void worker_state::make_stage(const start_stage& order, const std::stop_token& s
     refuse("a stage with {} blocks, {} positions, {} rows, {} sequences and {} states", order.blocks, order.context,
            order.max_rows, order.max_sequences, order.states);
   check_links(order);
+}
+
+void worker_state::make_stage(const start_stage& order, const std::stop_token& stop) {
+  check_order(order);
   // The memory is cleared at once: many gigabytes take many seconds.
   const bool keeps_states = parts_.model->config.keeps_states();
   parts_.say(fmt::format("gets ready for layers {} to {}, with memory for {} positions{}", order.first_layer,
@@ -87,6 +92,7 @@ void worker_state::make_stage(const start_stage& order, const std::stop_token& s
   const decoder::options part{.first_layer = order.first_layer,
                               .layers = order.layers,
                               .max_rows = order.max_rows,
+                              .max_sequences = order.max_sequences,
                               .kv = order.kv,
                               .blocks = order.blocks,
                               .states = order.states,

@@ -52,6 +52,7 @@ class worker_state {
  private:
   void start(const start_stage& order);
   void make_stage(const start_stage& order, const std::stop_token& stop);
+  void check_order(const start_stage& order) const;
   void check_links(const start_stage& order) const;
   void reach_next(const std::string& endpoint, const std::stop_token& stop);
   void forget();

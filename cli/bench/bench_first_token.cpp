@@ -8,6 +8,7 @@
 #include "base/blocks.hpp"
 #include "bench/load.hpp"
 #include "bench/percentiles.hpp"
+#include "bench/replay.hpp"
 #include "bench/report.hpp"
 #include "cli/bench/benches.hpp"
 #include "cli/cluster/cluster_client.hpp"
@@ -38,11 +39,7 @@ engine_options engine_for(const bench_first_token_options& options) {
 
 /// From submit() until the token is handed over.
 double time_of_engine(engine& own, std::vector<token_id> prompt) {
-  engine_request request;
-  request.sequence.prompt = std::move(prompt);
-  request.sequence.max_tokens = request.sampling.max_tokens = 1;
-  request.sampling.temperature = 0;
-  request.sampling.ignore_eos = true;
+  engine_request request = bench::greedy_request(std::move(prompt), 1);
   bool came = false;
   const auto begun = steady::now();
   if (!own.submit(std::move(request))) throw std::runtime_error("the engine takes no request of this length");

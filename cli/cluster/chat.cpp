@@ -13,6 +13,7 @@
 #include "cli/output.hpp"
 #include "cli/usage.hpp"
 #include "model/engine/text/channels.hpp"
+#include "model/engine/text/thoughts.hpp"
 
 namespace troupe {
 namespace {
@@ -73,10 +74,15 @@ class conversation {
     if (const auto why = hello.value("no_chat", std::string()); !why.empty())
       refuse("{}; troupe submit takes one", why);
     has_channels_ = hello.value("has_channels", false);
+    thought_begin_ = hello.value("thought_begin", std::string());
+    thought_end_ = hello.value("thought_end", std::string());
   }
 
-  /// Without thoughts, where the template takes no message that has them.
-  std::string answer_in(const std::string& said) const { return has_channels_ ? answer_of(said) : said; }
+  /// Without thoughts that special tokens tell: a template refuses a message that has them, or leaves them in it.
+  std::string answer_in(const std::string& said) const {
+    if (has_channels_) return answer_of(said);
+    return thought_begin_.empty() ? said : answer_of(said, {thought_begin_, thought_end_});
+  }
 
   void clear() {
     messages_ = json::array();
@@ -125,6 +131,7 @@ class conversation {
   std::string adapter_;
   json messages_;
   bool was_refused_ = false, has_channels_ = false;
+  std::string thought_begin_, thought_end_;  ///< special tokens around a thought; empty: the model has none
 };
 
 /// Whoever types the messages has seen what was refused; a script has not.

@@ -11,10 +11,10 @@
 #include "actors/wire.hpp"
 #include "base/error.hpp"
 #include "base/field_error.hpp"
+#include "base/shell_word.hpp"
 #include "cli/cluster/head_silence.hpp"
 #include "cli/output.hpp"
 #include "cluster/config/config.hpp"
-#include "cluster/launch/launch.hpp"
 
 namespace troupe {
 namespace {

@@ -14,6 +14,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/paths.hpp"
+#include "base/shell_word.hpp"
 #include "cli/cluster/up_watch.hpp"
 #include "cli/commands.hpp"
 #include "cli/compose/node_log.hpp"

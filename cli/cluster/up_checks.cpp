@@ -24,22 +24,26 @@
 namespace troupe {
 namespace {
 
+/// The folder or file of an adapter to preload: the one that is named for it, or one of its name where adapters are.
+std::optional<std::filesystem::path> files_to_preload(const cluster_config& config, const preloaded_adapter& wanted) {
+  if (!wanted.folder.empty()) return wanted.folder;
+  return is_adapter_name(wanted.name) ? adapter_among(config.adapters.dir, wanted.name) : std::nullopt;
+}
+
 /// If the head runs on this machine: each adapter to preload must be a folder or file with an adapter for the model, or
 /// a version in the journal, which is where the head will look.
 void check_preload(const cluster_config& config, const model_config& model) {
   adapter_catalogue::options known;
   known.base_name = config.model.name;
   std::optional<adapter_catalogue> saved;
-  for (const auto& [adapter, named] : config.adapters.preload) {
-    const auto found =
-        named.empty() && is_adapter_name(adapter) ? adapter_among(config.adapters.dir, adapter) : std::nullopt;
-    if (!named.empty() || found) {
+  for (const preloaded_adapter& wanted : config.adapters.preload) {
+    const std::string& adapter = wanted.name;
+    if (const auto files = files_to_preload(config, wanted)) {
       if (const auto problem = adapter_catalogue(known).check_name(adapter))
         refuse_at(config, "adapters.preload", "{}", problem->text);
-      if (!named.empty() && !path_exists(named))
-        refuse_at(config, "adapters.preload", "adapter {}: there is no folder or file {}", adapter, named.string());
-      const std::filesystem::path& folder = found ? *found : named;
-      (void)at_key(config, "adapters.preload", [&] { return read_adapter(folder, model); });
+      if (!path_exists(*files))
+        refuse_at(config, "adapters.preload", "adapter {}: there is no folder or file {}", adapter, files->string());
+      (void)at_key(config, "adapters.preload", [&] { return read_adapter(*files, model); });
       continue;
     }
     const journal::options book = journal_options_of(config);
@@ -101,8 +105,7 @@ void check_ports(const cluster_config& config) {
   }
 }
 
-/// What the workers that start with the cluster will offer. Of another host's memory nothing is known yet. This process
-/// leaves the GPUs that it asks: they are the nodes'.
+/// What the workers that start with the cluster will offer. Of another host's memory nothing is known yet.
 std::vector<worker_offer> offers_of(const cluster_config& config) {
   constexpr std::uint64_t plenty = std::uint64_t{1} << 50;
   std::vector<worker_offer> offers;
@@ -115,8 +118,19 @@ std::vector<worker_offer> offers_of(const cluster_config& config) {
                       .layers = node.layers,
                       .replica = node.replica,
                       .pool = is_here && node.shares_memory() ? "this machine" : ""});
-    if (is_here && !node.memory) leave_device(node.device);
   }
+  return offers;
+}
+
+/// Checks the devices of the nodes that start here. This process leaves the GPUs that it asks: they are the nodes'.
+std::vector<worker_offer> ask_devices(const cluster_config& config) {
+  const auto for_each = [&](auto ask) {
+    for (const node_config& node : config.nodes)
+      if (node.autostart && is_this_machine(node.host)) ask(node);
+  };
+  for_each([&](const node_config& node) { check_device(config, node); });
+  std::vector<worker_offer> offers = offers_of(config);
+  for_each([](const node_config& node) { leave_device(node.device); });
   return offers;
 }
 
@@ -129,9 +143,7 @@ void check_site(const cluster_config& config) {
   const supervisor_parts planned = supervisor_of(site, 0);
   (void)bus_options_of(site);  // the keys
   if (is_this_machine(config.head().host)) check_preload(config, site.model->config);
-  for (const node_config& node : config.nodes)
-    if (node.autostart && is_this_machine(node.host)) check_device(config, node);
-  const auto placed = place(offers_of(config), planned.shape, planned.wanted);
+  const auto placed = place(ask_devices(config), planned.shape, planned.wanted);
   if (!placed) refuse_at(config, placed.error().key, "{}", placed.error().text);
 }
 

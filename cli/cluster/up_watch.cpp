@@ -138,18 +138,24 @@ std::string lame_nodes(const cluster_config& config, const json& status, const l
   return lines;
 }
 
-/// Ends this process if a node does not start while the cluster begins, or if the head is not started again, as one
-/// that is not in the file any more: without its head a cluster is of no use. Whoever started this process may start it
-/// again, but not if the node refuses its input: it would refuse it again.
+/// What is wrong with a node so that the cluster cannot go on, or nullptr. While it begins, every node must start.
+/// Once it is ready, it is of no use without its head, which is not started again if the file no longer has it, say.
+const char* fault_of(const node_process& node, const std::string& head, bool ready) {
+  if (!ready) return does_not_start(node) ? "does not start" : nullptr;
+  if (node.name != head) return nullptr;
+  if (node.state == process_state::ended) return "has ended";
+  return node.state == process_state::given_up ? "is given up" : nullptr;
+}
+
+/// Ends this process where the cluster has come to its end. Whoever started it may start it again, but not if the node
+/// refuses its input: it would refuse it again.
 void check_given_up(const cluster_config& config, const launcher& nodes, bool ready) {
   for (const node_process& node : nodes.nodes()) {
-    const bool has_ended = node.state == process_state::ended;
-    const bool is_lost_head = (has_ended || node.state == process_state::given_up) && node.name == config.head().name;
-    if (ready ? !is_lost_head : !does_not_start(node)) continue;
+    const char* const fault = fault_of(node, config.head().name, ready);
+    if (!fault) continue;
     const std::filesystem::path log = log_of(config, node);
-    const char* const what = !ready ? "does not start" : has_ended ? "has ended" : "is given up";
     const std::string why =
-        fmt::format("{} {} ({}){}: see {}", node.name, what, node.last_end, last_words(log), log.string());
+        fmt::format("{} {} ({}){}: see {}", node.name, fault, node.last_end, last_words(log), log.string());
     if (node.refused) throw input_error(why);
     throw std::runtime_error(why);
   }

@@ -8,7 +8,7 @@
 #include "cli/model/model_options.hpp"
 #include "cli/output.hpp"
 #include "cluster/launch/machine.hpp"
-#include "cluster/placement/placement.hpp"
+#include "cluster/placement/memory_shares.hpp"
 #include "model/arch/device.hpp"
 #include "model/arch/fingerprint.hpp"
 #include "model/arch/gpu.hpp"
@@ -123,10 +123,9 @@ void check_devices(const cluster_config& config, const loaded_model& model) {
     refuse_at(config, "cluster.tensor",
               "the model has layers that keep states, or gates of attention, which the workers of a stage cannot "
               "share: use 1, and more stages");
-  if (model.config.has_uneven_layers() && config.tensor > 1)
-    refuse_at(config, "cluster.tensor",
-              "the model has layers whose heads differ, or that share keys and values, which the workers of a stage "
-              "cannot share: use 1");
+  if (model.config.has_uncommon_heads() && config.tensor > 1)
+    refuse_at(config, "cluster.tensor", "the model has {}, which the workers of a stage cannot share: use 1",
+              uncommon_heads(model.config));
   for (const node_config& node : config.nodes) {
     if (node.device.is_cpu()) continue;
     if (const auto missing = gpus_lack_for_training(model.config); node.is_trainer() && !missing.empty())

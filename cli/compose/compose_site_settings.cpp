@@ -12,6 +12,7 @@
 #include "cli/compose/worker_speed.hpp"
 #include "cli/program_id.hpp"
 #include "cluster/launch/machine.hpp"
+#include "cluster/placement/memory_shares.hpp"
 #include "model/arch/device.hpp"
 #include "model/arch/expert_routes.hpp"
 #include "model/arch/kv_storage.hpp"
@@ -142,7 +143,7 @@ node_hello hello_of(const node_site& site, const std::string& endpoint) {
 }
 
 supervisor_parts supervisor_of(const node_site& site, std::uint32_t reign) {
-  supervisor_parts parts = supervisor_of(site.config);
+  supervisor_parts parts = supervisor_settings_of(site.config);
   parts.members.build = build_id();
   parts.members.model = site.fingerprint;
   parts.shape = shape_of(site);

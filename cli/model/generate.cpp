@@ -14,6 +14,7 @@
 #include "model/engine/text/channels.hpp"
 #include "model/engine/text/chat_format.hpp"
 #include "model/engine/text/model_text.hpp"
+#include "model/engine/text/thoughts.hpp"
 
 namespace troupe {
 namespace {
@@ -34,7 +35,7 @@ sampling_params checked_params(const generate_options& options) {
 
 struct asked_prompt {
   std::vector<token_id> tokens;
-  bool skip_special = true;  ///< special tokens are no part of the answer's text; they tell channels
+  bool skip_special = true;  ///< special tokens are no part of the answer's text; they tell thoughts
 };
 
 asked_prompt prompt_of(const generate_options& options, const model_config& config,
@@ -44,9 +45,8 @@ asked_prompt prompt_of(const generate_options& options, const model_config& conf
   if (!chat) return {prompt_of_text(*tokens, config, *prompt, options.model.path)};
   const chat_format format(options.model.path, tokens);
   std::string text = format.render(system, *prompt);
-  const bool in_channels = has_channels(format.tool_source());
-  if (in_channels && has_form) text += final_channel;
-  return {prompt_of_chat(*tokens, text), !in_channels};
+  if (has_form && has_channels(format.tool_source())) text += final_channel;
+  return {prompt_of_chat(*tokens, text), !shows_special(format.tool_source())};
 }
 
 void print_answer(std::span<const token_id> prompt, const generation& answer, bool logprobs) {

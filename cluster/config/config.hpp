@@ -49,6 +49,7 @@ struct node_config {
   bool is_trainer() const { return has(node_role::trainer); }
   /// Whether it takes a part of its machine's memory, as other nodes there do; else it has memory of its own.
   bool shares_memory() const { return device.is_cpu() && !memory; }
+  friend bool operator==(const node_config&, const node_config&) = default;
 };
 
 struct model_settings {
@@ -59,6 +60,8 @@ struct model_settings {
   std::vector<std::string> keep;  ///< layers to leave unquantized, by any part of their name
   std::string kv = "f16";         ///< "f16", "f32" or "int8"
   int lookup_tokens = 0;          ///< guesses by prompt lookup per step; 0: none
+
+  friend bool operator==(const model_settings&, const model_settings&) = default;
 };
 
 struct scheduler_settings {
@@ -73,11 +76,15 @@ struct scheduler_settings {
   int max_waiting = 4096;
   int adapter_patience = 64;  ///< steps that an adapter may be waited for before others give way
   int steps_in_flight = 0;    ///< 0: as many as there are stages that find processors at the same time
+
+  friend bool operator==(const scheduler_settings&, const scheduler_settings&) = default;
 };
 
 struct preloaded_adapter {
   std::string name;
   std::filesystem::path folder;  ///< empty: the folder of that name in `dir`, or a version that is known from before
+
+  friend bool operator==(const preloaded_adapter&, const preloaded_adapter&) = default;
 };
 
 struct adapter_settings {
@@ -85,16 +92,22 @@ struct adapter_settings {
   std::vector<preloaded_adapter> preload;
   std::uint64_t memory = std::uint64_t{1} << 30;  ///< bytes on each worker
   int max_resident = 32;                          ///< with which requests run at a time
+
+  friend bool operator==(const adapter_settings&, const adapter_settings&) = default;
 };
 
 struct training_settings {
   double may_delay = 0.1;       ///< the share of the time between tokens by which training may delay answers
   bool idle_priority = true;    ///< trainers' threads run when nobody else wants the processor
   int checkpoint_seconds = 60;  ///< a trainer that dies loses no more than this of a job
+
+  friend bool operator==(const training_settings&, const training_settings&) = default;
 };
 
 struct config_place {
   int line = 1, column = 1;
+
+  friend bool operator==(const config_place&, const config_place&) = default;
 };
 
 inline constexpr const char* default_endpoint = "tcp://127.0.0.1:7700";
@@ -137,6 +150,7 @@ struct cluster_config {
   /// Where nodes and clients connect: `listen`, or the head's host if the head listens on all addresses.
   std::string head_endpoint() const;
   std::filesystem::path logs() const { return state_dir / "logs"; }
+  friend bool operator==(const cluster_config&, const cluster_config&) = default;
 };
 
 /// Throws input_error.

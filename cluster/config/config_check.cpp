@@ -20,6 +20,7 @@ class checker {
     check_counts();
     check_by_hand();
     check_tensor();
+    check_shared_gpus();
   }
 
  private:
@@ -136,6 +137,20 @@ class checker {
       if (!is_new)
         refuse_at("cluster.collective", "nccl needs a GPU for each worker, and {} and {} share {}: use gloo",
                   other->second, worker->name, name_of(worker->device));
+    }
+  }
+
+  /// Each would offer all that is free on it.
+  void check_shared_gpus() const {
+    std::map<std::pair<std::string, int>, const node_config*> taken;
+    for (const auto* worker : workers()) {
+      if (worker->device.is_cpu()) continue;
+      const auto [found, is_new] = taken.emplace(std::pair(plain_host(worker->host), worker->device.gpu), worker);
+      const node_config& other = *found->second;
+      if (!is_new && !(other.memory && worker->memory))
+        refuse_at(key(*worker, "device"),
+                  "{} and {} share {}: give each a GPU of its own, or a memory, such as memory = \"16GiB\"", other.name,
+                  worker->name, name_of(worker->device));
     }
   }
 

@@ -21,6 +21,9 @@ class expiry_clock {
   std::int64_t doubted_for() const { return doubted_for_; }
 
  private:
+  /// Whether a leap is not believed yet. `lead`: of the wall clock, now and `before`; `went`: how long ago that was.
+  bool doubts(std::int64_t lead, std::int64_t before, std::int64_t went);
+
   std::int64_t time_, passed_, doubted_for_;
   std::int64_t lead_ = 0;     ///< of the wall clock at the last reading
   bool is_doubting_ = false;  ///< a leap was seen at the last reading

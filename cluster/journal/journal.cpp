@@ -253,18 +253,21 @@ result<job_info, journal_error> journal::hold(std::string_view id, bool on) {
 }
 
 result<job_info, journal_error> journal::succeed(std::string_view id, std::string_view outcome) {
-  const auto job = find(id);
-  if (!job) return detail::no_such_job(id);
-  if (is_finished(job->state)) return *job;
-  return change_state(id, job_state::succeeded, {}, outcome);
+  return end_job(id, job_state::succeeded, {}, outcome);
 }
 
 result<job_info, journal_error> journal::finish(std::string_view id, job_state how, std::string_view why) {
   if (!is_finished(how)) return error(reason::invalid, "job {}: {} is no end", id, name_of(how));
+  return end_job(id, how, why.substr(0, options_.max_event_bytes));
+}
+
+/// A job that is over stays as it is.
+result<job_info, journal_error> journal::end_job(std::string_view id, job_state how, std::string_view why,
+                                                 std::string_view outcome) {
   const auto job = find(id);
   if (!job) return detail::no_such_job(id);
   if (is_finished(job->state)) return *job;
-  return change_state(id, how, why.substr(0, options_.max_event_bytes));
+  return change_state(id, how, why, outcome);
 }
 
 result<job_info, journal_error> journal::cancel(std::string_view id) {

@@ -130,7 +130,8 @@ class journal {
   /// than max_output_bytes, none is recorded.
   result<std::vector<bool>, journal_error> record_all(std::span<const line_record> records);
   /// In order from index `from` on, up to the first line that has none yet; all that there are if the job is finished.
-  std::vector<line_output> outputs(std::string_view id, std::uint64_t from, std::size_t limit) const;
+  std::vector<line_output> outputs(std::string_view id, std::uint64_t from, std::size_t limit,
+                                   std::size_t most_bytes = SIZE_MAX) const;
 
   /// Returns the event's number.
   result<std::uint64_t, journal_error> append_event(std::string_view id, std::string_view kind, std::string_view text);
@@ -173,6 +174,8 @@ class journal {
   std::optional<std::int64_t> last_expiry() const;
   result<job_info, journal_error> change_state(std::string_view id, job_state how, std::string_view error,
                                                std::string_view outcome = {});
+  result<job_info, journal_error> end_job(std::string_view id, job_state how, std::string_view why,
+                                          std::string_view outcome = {});
   result<job_info, journal_error> hold(std::string_view id, bool on);
   bool make_room();
   std::size_t open_jobs_of(std::string_view tenant) const;

@@ -178,14 +178,15 @@ result<std::vector<bool>, journal_error> journal::record_all(std::span<const lin
   return is_new;
 }
 
-std::vector<line_output> journal::outputs(std::string_view id, std::uint64_t from, std::size_t limit) const {
+std::vector<line_output> journal::outputs(std::string_view id, std::uint64_t from, std::size_t limit,
+                                          std::size_t most_bytes) const {
   const auto job = find(id);
   if (!job) return {};
   statement query = db_->prepare(
       "SELECT line, text, ok FROM outputs WHERE job = (SELECT number FROM jobs WHERE id = ?) AND line >= ? "
       "ORDER BY line LIMIT ?");
   query << id << from << std::uint64_t{limit};
-  auto page = detail::page_of(query, options_.page_bytes, [](statement& row) {
+  auto page = detail::page_of(query, std::min(most_bytes, options_.page_bytes), [](statement& row) {
     return line_output{row.count(0), row.text(1), row.number(2) != 0};
   });
   if (is_finished(job->state)) return page;

@@ -44,6 +44,29 @@ void save_pointer(detail::database& db, const adapter_pointer& pointer) {
       .run();
 }
 
+std::optional<journal_error> fault_of(std::string_view job, const event_record& event, std::size_t most_bytes) {
+  const auto& [kind, text] = event;
+  if (kind.empty() || kind.size() > 64) return error(reason::invalid, "job {}: an event's kind is a word", job);
+  if (text.size() > most_bytes)
+    return error(reason::too_large, "job {}: an event of {} bytes: at most {}", job, text.size(), most_bytes);
+  return {};
+}
+
+/// Where the next event goes.
+struct events_end {
+  std::int64_t job = 0;    ///< its number
+  std::uint64_t last = 0;  ///< number of its newest event; 0: it has none
+};
+
+events_end end_of_events(detail::database& db, std::string_view job) {
+  statement query = db.prepare(
+      "SELECT jobs.number, ifnull(max(events.number), 0) FROM jobs LEFT JOIN events ON events.job = jobs.number "
+      "WHERE jobs.id = ?");
+  query << job;
+  query.step();
+  return {.job = query.number(0), .last = query.count(1)};
+}
+
 }  // namespace
 
 result<std::uint64_t, journal_error> journal::append_event(std::string_view id, std::string_view kind,
@@ -54,22 +77,10 @@ result<std::uint64_t, journal_error> journal::append_event(std::string_view id, 
 
 result<std::uint64_t, journal_error> journal::append_events(std::string_view id, std::span<const event_record> events) {
   if (!find(id)) return detail::no_such_job(id);
-  for (const auto& [kind, text] : events) {
-    if (kind.empty() || kind.size() > 64) return error(reason::invalid, "job {}: an event's kind is a word", id);
-    if (text.size() > options_.max_event_bytes) {
-      return error(reason::too_large, "job {}: an event of {} bytes: at most {}", id, text.size(),
-                   options_.max_event_bytes);
-    }
-  }
+  for (const event_record& event : events)
+    if (const auto wrong = fault_of(id, event, options_.max_event_bytes)) return *wrong;
   transaction change(*db_, transaction::kind::durable);
-  statement last = db_->prepare(
-      "SELECT jobs.number, ifnull(max(events.number), 0) FROM jobs LEFT JOIN events ON events.job = jobs.number "
-      "WHERE jobs.id = ?");
-  last << id;
-  last.step();
-  const std::int64_t job = last.number(0);
-  std::uint64_t number = last.count(1);
-  last.reset();
+  auto [job, number] = end_of_events(*db_, id);
   for (const auto& [kind, text] : events) {
     (db_->prepare("INSERT INTO events (job, number, at, kind, text) VALUES (?, ?, ?, ?, ?)")
      << job << ++number << now() << kind << text)

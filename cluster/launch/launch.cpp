@@ -220,7 +220,7 @@ void launcher::after_end(watched_node& node, restart_policy::ending how, const s
 void launcher::say_died(const watched_node& node, duration wait) const {
   const int failures = node.policy.failures(), most = options_.restart.most_failures;
   if (failures > most) return;
-  const auto seconds = std::chrono::duration<double>(wait).count();
+  const auto seconds = seconds_of(wait);
   const std::string& name = node.shown.name;
   const std::string& why = node.shown.last_end;
   if (failures < most) return say(fmt::format("{} died ({}): it is started again in {:.1f} s", name, why, seconds));

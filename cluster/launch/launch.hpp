@@ -21,11 +21,6 @@ namespace troupe {
 /// Whether a node is reached through ssh.
 bool is_remote(const node_config& node);
 
-/// A text as one word for a shell, whatever is in it.
-std::string quoted_word(const std::string& word);
-/// The same as a person would type it: in quotes only if it needs them.
-std::string typed_word(const std::string& word);
-
 /// The words that start a node: `PROGRAM node FILE --name X --listed`, through ssh if it is remote; then it ends when
 /// the connection does. `--listed`: if the file has changed and no longer has the node, the node must not join as a
 /// further worker.

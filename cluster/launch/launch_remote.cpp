@@ -1,3 +1,4 @@
+#include "base/shell_word.hpp"
 #include "cluster/launch/launch.hpp"
 #include "cluster/launch/machine.hpp"
 
@@ -15,17 +16,6 @@ std::string tied_to_input(const std::string& command) {
 }
 
 }  // namespace
-
-std::string quoted_word(const std::string& word) {
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
-
-std::string typed_word(const std::string& word) {
-  const bool is_plain = word.find_first_of(" \t'\"\\$`&;()<>|*?[]{}#!~") == word.npos;
-  return is_plain ? word : quoted_word(word);
-}
 
 bool is_remote(const node_config& node) {
   return !node.ssh_target.empty() || !is_this_machine(node.host);

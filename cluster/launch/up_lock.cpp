@@ -15,9 +15,9 @@
 
 #include "base/error.hpp"
 #include "base/paths.hpp"
+#include "base/shell_word.hpp"
 #include "base/to_size.hpp"
 #include "base/whole_file.hpp"
-#include "cluster/launch/launch.hpp"
 #include "cluster/launch/machine.hpp"
 
 namespace troupe {

@@ -102,8 +102,8 @@ std::optional<join_refusal> membership::check_name_is_free(const node_hello& hel
   const node_entry* other = find(hello.name);
   if (other == nullptr || !other->is_member()) return {};
   if (replaces && on_one_host(other->hello.host, hello.host)) return {};
-  const bool is_suspect =
-      other->state == node_state::suspect || silence(other->hello.incarnation, now) >= options_.detector.suspect_after;
+  const duration silence = detector_.silence(other->hello.incarnation, now);
+  const bool is_suspect = other->state == node_state::suspect || silence >= options_.detector.suspect_after;
   if (is_suspect) return {};
   return refusal(join_refusal_reason::name_taken,
                  "node {}: a node of this name is alive on {} (pid {}): stop it first, or take another name",

@@ -96,7 +96,6 @@ class membership {
   /// All known nodes, by name.
   std::vector<node_entry> list() const;
   std::size_t members() const { return names_.size(); }
-  duration silence(incarnation_id node, instant now) const { return detector_.silence(node, now); }
 
  private:
   using table = std::map<std::string, node_entry, std::less<>>;

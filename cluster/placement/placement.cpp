@@ -143,30 +143,37 @@ class placer {
     }
   }
 
-  /// Gives layers that no worker has by hand to workers of this replica, else also to workers of no replica.
+  /// Gives layers that no worker has by hand to others.
   failure fill_gap(replica_placement& replica, std::vector<placement_unit>& reserved, layer_range run, int number) {
     if (run.count() <= 0) return {};
-    const bool is_whole = run.count() == model().layers;
-    const auto stages = is_whole ? stage_counts() : any_count();
-    auto chosen = take(reserved, {run, stages}, replica, replicas_);
-    if (!chosen) {
-      std::vector<placement_unit> both = reserved;
-      both.insert(both.end(), free_.begin(), free_.end());
-      chosen = take(both, {run, stages}, replica, replicas_);
-      if (chosen) keep_only(both, reserved);
-    }
-    if (!chosen && !is_whole && free_.empty() && reserved.empty())
-      return placement_error{fmt::format("layers {} of replica {} are on no worker, and all workers have others by "
-                                         "hand: give them to one of these, or add a worker without \"layers\"",
-                                         to_text(run), number),
-                             "node"};
-    if (!chosen)
-      return placement_error{
-          fmt::format("layers {} of replica {} are on no worker, and no free workers have the memory: {}", to_text(run),
-                      number, needs(run)),
-          is_whole ? "cluster.replicas" : "node"};
+    const auto chosen = take_with_reserved(replica, reserved, run);
+    if (!chosen) return gap_stays(run, number, !reserved.empty() || !free_.empty());
     append(replica, *chosen);
     return {};
+  }
+
+  /// Takes workers of this replica, else also workers of no replica.
+  std::optional<detail::chosen_units> take_with_reserved(const replica_placement& replica,
+                                                         std::vector<placement_unit>& reserved, layer_range run) {
+    const auto stages = is_whole(run) ? stage_counts() : any_count();
+    if (auto chosen = take(reserved, {run, stages}, replica, replicas_)) return chosen;
+    std::vector<placement_unit> both = reserved;
+    both.insert(both.end(), free_.begin(), free_.end());
+    auto chosen = take(both, {run, stages}, replica, replicas_);
+    if (chosen) keep_only(both, reserved);
+    return chosen;
+  }
+
+  /// `has_workers`: some have no layers yet.
+  placement_error gap_stays(layer_range run, int number, bool has_workers) const {
+    if (!is_whole(run) && !has_workers)
+      return {fmt::format("layers {} of replica {} are on no worker, and all workers have others by hand: give them to "
+                          "one of these, or add a worker without \"layers\"",
+                          to_text(run), number),
+              "node"};
+    return {fmt::format("layers {} of replica {} are on no worker, and no free workers have the memory: {}",
+                        to_text(run), number, needs(run)),
+            is_whole(run) ? "cluster.replicas" : "node"};
   }
 
   /// Keeps only those of the reserved and the free workers that are in `left`.
@@ -256,6 +263,7 @@ class placer {
   }
 
   layer_range whole_model() const { return {0, model().layers - 1}; }
+  bool is_whole(layer_range run) const { return run.count() == model().layers; }
 
   std::string needs(layer_range run) const {
     const std::uint64_t memory = detail::memory_in_all(workers_);

@@ -113,21 +113,25 @@ training_queue::group training_queue::finish(std::uint64_t number) {
   return ended;
 }
 
+/// Whether a trainer has no job, or this one.
+bool training_queue::is_free_for(const entry& job, const trainer& who) {
+  return who.lease == 0 || std::any_of(job.members.begin(), job.members.end(),
+                                       [&](const lease& member) { return member.number == who.lease; });
+}
+
 /// Trainers for a job: free ones and its own that can meet, those that had it last first.
 std::vector<std::string> training_queue::candidates(const entry& job) const {
+  std::vector<std::string> in_turn;
+  for (const lease& member : job.members) in_turn.push_back(member.trainer);
+  for (const auto& [name, trainer] : trainers_) in_turn.push_back(name);
   std::vector<std::string> found;
-  const auto take = [&](const std::string& name) {
+  for (const std::string& name : in_turn) {
+    if (found.size() >= to_size(job.wanted)) break;
     const auto at = trainers_.find(name);
-    if (at == trainers_.end() || found.size() >= to_size(job.wanted)) return;
-    if (std::find(found.begin(), found.end(), name) != found.end()) return;
-    const trainer& its = at->second;
-    const bool is_own = std::any_of(job.members.begin(), job.members.end(),
-                                    [&](const lease& member) { return member.number == its.lease; });
-    if (its.lease != 0 && !is_own) return;
-    if (found.empty() || trainers_.at(found.front()).reach == its.reach) found.push_back(name);
-  };
-  for (const lease& member : job.members) take(member.trainer);
-  for (const auto& [name, trainer] : trainers_) take(name);
+    const bool is_found = std::find(found.begin(), found.end(), name) != found.end();
+    if (is_found || at == trainers_.end() || !is_free_for(job, at->second)) continue;
+    if (found.empty() || trainers_.at(found.front()).reach == at->second.reach) found.push_back(name);
+  }
   return found;
 }
 

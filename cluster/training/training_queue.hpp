@@ -90,6 +90,7 @@ class training_queue {
   entry* find(const std::string& job);
   entry* find_by_lease(std::uint64_t number);
   entry* next_job();
+  static bool is_free_for(const entry& job, const trainer& who);
   std::vector<std::string> candidates(const entry& job) const;
   group end_leases(entry& job, std::size_t from = 0);
   loss lose(entry& job);

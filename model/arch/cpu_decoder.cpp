@@ -12,9 +12,9 @@ namespace {
 
 constexpr std::int64_t lora_stride = most_adapter_rank;
 
-/// Whether they are a pass's, or lie at the places of some rows' experts.
+/// Whether they are a pass's, or lie at the places of some rows' experts or heads.
 std::int64_t most_input_rows(const model_config& config, int max_rows) {
-  return std::max<std::int64_t>(max_rows, expert_routes::most_places(config, max_rows));
+  return std::max({std::int64_t{max_rows}, expert_routes::most_places(config, max_rows), most_latent_places(config)});
 }
 
 }  // namespace
@@ -23,8 +23,10 @@ cpu_decoder::cpu_decoder(std::shared_ptr<const loaded_model> model, const option
     : decoder(std::move(model), chosen),
       with_(with),
       gather_(chosen.split),
-      heads_{output_cuts(chosen.split, model_->config), {}},
-      wide_heads_{output_cuts(chosen.split, model_->config, model_->config.has_two_kinds_of_heads()), {}},
+      heads_{output_cuts(chosen.split, model_->config), model_->config.heads / model_->config.kv_heads, {}},
+      wide_heads_{output_cuts(chosen.split, model_->config, model_->config.has_two_kinds_of_heads()),
+                  model_->config.heads / std::max<std::int64_t>(model_->config.wide.kv_heads, 1),
+                  {}},
       cuts_(heads_.cuts),
       kv_(model_->config, chosen.split, options_.first_layer, options_.layers, chosen.blocks, chosen.kv),
       states_(model_->config, options_.first_layer, options_.layers, chosen.states),
@@ -47,6 +49,7 @@ cpu_decoder::cpu_decoder(std::shared_ptr<const loaded_model> model, const option
   gate_ = aligned_buffer<float>(config.gated_mlp ? up_.size() : 0);
   if (config.experts.count > 0) take_expert_rows();
   if (config.layer_embedding > 0) take_token_rows();
+  if (config.is_latent()) take_latent_rows();
   if (config.mixes_by(mixer_kind::delta)) take_delta_rows();
   if (config.mixes_by(mixer_kind::convolution)) take_convolution_rows();
   take_angles();
@@ -83,7 +86,7 @@ void cpu_decoder::embed(const pass& batch, std::span<const std::int32_t> tokens,
 void cpu_decoder::run(const pass& batch, float* hidden) {
   prepare_angles(batch);
   group_by_adapter(batch);
-  many_rows_ = std::ranges::any_of(batch.sequences, [](const pass_sequence& each) { return each.rows > 1; });
+  stores_first_ = std::ranges::any_of(batch.sequences, [](const pass_sequence& each) { return each.rows > 1; });
   share_out_heads(batch, heads_);
   if (model_->config.has_two_kinds_of_heads()) share_out_heads(batch, wide_heads_);
   const std::int64_t end = options_.first_layer + options_.layers;
@@ -173,10 +176,10 @@ void cpu_decoder::group_by_adapter(const pass& batch) {
   }
 }
 
-void cpu_decoder::attend(const pass& batch, std::int64_t layer, float_rows hidden) {
+void cpu_decoder::project_heads(const pass& batch, std::int64_t layer, float_rows hidden) {
   const layer_weights& weights = weights_of(layer);
   const output_cuts& cuts = shape_of(layer).cuts;
-  const float_rows normed{normed_.data(), hidden_stride()}, mixed{mixed_.data(), q_stride_};
+  const float_rows normed{normed_.data(), hidden_stride()};
   const linear_product all[] = {{linear_kind::q, weights.q, {q_.data(), q_stride_}, cuts.q},
                                 {linear_kind::k, weights.k, {k_.data(), kv_stride_}, cuts.kv},
                                 {linear_kind::v, weights.v, {v_.data(), kv_stride_}, cuts.kv}};
@@ -188,13 +191,21 @@ void cpu_decoder::attend(const pass& batch, std::int64_t layer, float_rows hidde
     normalize_heads(batch, weights.q_norm, {q_.data(), q_stride_}, cuts.q);
     normalize_heads(batch, weights.k_norm, {k_.data(), kv_stride_}, cuts.kv);
   }
+}
+
+void cpu_decoder::attend(const pass& batch, std::int64_t layer, float_rows hidden) {
+  const layer_weights& weights = weights_of(layer);
+  const bool latent = model_->config.is_latent();
+  latent ? project_latent(batch, layer, hidden) : project_heads(batch, layer, hidden);
   attend_heads(layer);
+  const float_rows mixed = latent ? values_of_heads(batch, layer) : float_rows{mixed_.data(), q_stride_};
   const linear_product o[] = {output_product(linear_kind::o, weights.o, hidden)};
   const std::int64_t width = weights.o.w.ins;
-  prepare_gathered(batch.rows, mixed, cuts.q, o, [&](int row) {  // layers with wider heads may have left something
-    if (model_->config.has_two_kinds_of_heads())
-      std::fill(mixed.row(row) + width, mixed.row(row) + padded_row(width), 0.0f);
-  });
+  prepare_gathered(batch.rows, mixed, shape_of(layer).cuts.q, o,
+                   [&](int row) {  // layers with wider heads may have left something
+                     if (model_->config.has_two_kinds_of_heads())
+                       std::fill(mixed.row(row) + width, mixed.row(row) + padded_row(width), 0.0f);
+                   });
   multiply(batch, layer, mixed, o);
   finish_output(batch, weights.attention_output_norm, hidden);
 }

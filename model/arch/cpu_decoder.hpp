@@ -11,6 +11,7 @@
 #include "base/to_size.hpp"
 #include "model/arch/decoder.hpp"
 #include "model/arch/expert_routes.hpp"
+#include "model/arch/latent_rows.hpp"
 #include "model/arch/state_storage.hpp"
 #include "model/ops/matmul.hpp"
 #include "model/ops/rope.hpp"
@@ -48,10 +49,11 @@ class cpu_decoder final : public decoder {
     const lora_adapter* adapter;
     int first_row, rows;
   };
-  /// Some rows of a sequence, and the query heads that share some kv heads.
+  /// Some rows of a sequence, and the query heads that share some kv heads, or a part of those that share one.
   struct attention_task {
     const pass_sequence* sequence;
-    std::int64_t first_head, heads;  // kv heads
+    std::int64_t first_head, heads;     // kv heads
+    std::int64_t first_query, queries;  // of each kv head
     int first_row, rows;
     const attention_task* after;  ///< likely to be this thread's next; may be null
   };
@@ -83,6 +85,14 @@ class cpu_decoder final : public decoder {
     column_cut qkv_columns, value_columns, share_columns;  ///< all of them
   };
 
+  /// What latent attention works with.
+  struct latent_rows {
+    std::int64_t down_stride = 0, query_stride = 0, value_stride = 0;
+    aligned_buffer<float> down, queries, values;  ///< [rows, down_stride] and so on: all heads side by side
+    aligned_buffer<float> places;                 ///< each head's part of some rows, one head after the other
+    std::vector<matmul_args> jobs;
+  };
+
   /// What layers of short convolutions work with.
   struct convolution_rows {
     std::int64_t in_stride = 0;
@@ -94,6 +104,7 @@ class cpu_decoder final : public decoder {
   /// What layers with heads of one shape have in common.
   struct head_shape {
     output_cuts cuts;
+    std::int64_t group;                 ///< query heads that share a kv head
     std::vector<attention_task> tasks;  ///< of the pass
   };
 
@@ -114,6 +125,8 @@ class cpu_decoder final : public decoder {
   /// What the rows read of each other, as the layer has it. Here and below, `layer` counts from the model's first one.
   void mix(const pass& batch, std::int64_t layer, float_rows hidden);
   void attend(const pass& batch, std::int64_t layer, float_rows hidden);
+  /// q, k and v of all heads.
+  void project_heads(const pass& batch, std::int64_t layer, float_rows hidden);
   void feed_forward(const pass& batch, std::int64_t layer, float_rows hidden);
   void finish_layer(const pass& batch, std::int64_t layer, float_rows hidden);
   void activate_mlp(const layer_weights& weights, const column_cut& cut, const_float_rows gate, float_rows up,
@@ -172,9 +185,24 @@ class cpu_decoder final : public decoder {
   void run_convolution(const pass& batch, std::int64_t layer, float_rows hidden);
   void convolve_columns(const pass_sequence& sequence, std::int64_t layer, std::int64_t first, std::int64_t columns);
 
+  // cpu_decoder_latent.cpp
+  void take_latent_rows();
+  /// The row that is kept, and the queries that look for it.
+  void project_latent(const pass& batch, std::int64_t layer, float_rows hidden);
+  void normalize_kept(std::int64_t layer, float* row, float* scratch) const;
+  /// What heads make of the rows that they mixed.
+  float_rows values_of_heads(const pass& batch, std::int64_t layer);
+  /// Each head's numbers of all rows, by its matrix: the parts of a row lie a step apart.
+  struct head_rows {
+    float_rows rows;
+    std::int64_t step;
+  };
+  void multiply_heads(const pass& batch, std::int64_t layer, matrix_view head_parts<matrix_view>::*by, head_rows from,
+                      head_rows to);
+
   // cpu_decoder_heads.cpp
   const head_shape& shape_of(std::int64_t layer) const;
-  void share_out_heads(const pass& batch, head_shape& shape) const;
+  void share_out_heads(const pass& batch, head_shape& shape);
   void attend_heads(std::int64_t layer);
   void store_keys(const attention_task& task, std::int64_t head, std::int64_t layer, float* scratch) const;
   void place_value(std::int64_t layer, const float* key, float* value) const;
@@ -200,8 +228,10 @@ class cpu_decoder final : public decoder {
   expert_rows experts_;
   delta_rows delta_;
   convolution_rows convolution_;
+  latent_rows latent_;
   token_rows tokens_;
-  bool many_rows_ = false;  ///< of one sequence: then all keys are stored before any query is answered
+  /// All keys are stored before any query is answered: a sequence has many rows, or several tasks read one head's.
+  bool stores_first_ = false;
 };
 
 template <class MakeRow>

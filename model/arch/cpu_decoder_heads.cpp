@@ -12,22 +12,29 @@ const cpu_decoder::head_shape& cpu_decoder::shape_of(std::int64_t layer) const {
   return model_->config.is_wide(layer) ? wide_heads_ : heads_;
 }
 
-/// One thread takes several heads of a sequence, since they lie side by side; but there should be tasks enough for all.
-void cpu_decoder::share_out_heads(const pass& batch, head_shape& shape) const {
+/// One thread takes several heads of a sequence, since they lie side by side; but there should be tasks enough for all,
+/// if need be with a part of a head's queries each.
+void cpu_decoder::share_out_heads(const pass& batch, head_shape& shape) {
   constexpr int rows_per_task = 32;
   const column_cut& all = shape.cuts.heads;
   const auto tasks = static_cast<std::int64_t>(batch.sequences.size()) * all.count();
   const std::int64_t heads = std::clamp<std::int64_t>(tasks / (with_.pool.threads() * 8), 1, all.count());
+  const bool splits = batch.rows * all.count() < with_.pool.threads() && shape.group > attention_queries;
+  const std::int64_t queries = splits ? attention_queries : shape.group;
+  stores_first_ |= splits;
   shape.tasks.clear();
   for (const pass_sequence& sequence : batch.sequences)
     for (int first = 0; first < sequence.rows; first += rows_per_task)
       for (std::int64_t head = all.first; head < all.last; head += heads)
-        shape.tasks.push_back({.sequence = &sequence,
-                               .first_head = head,
-                               .heads = std::min(heads, all.last - head),
-                               .first_row = first,
-                               .rows = std::min(rows_per_task, sequence.rows - first),
-                               .after = nullptr});
+        for (std::int64_t query = 0; query < shape.group; query += queries)
+          shape.tasks.push_back({.sequence = &sequence,
+                                 .first_head = head,
+                                 .heads = std::min(heads, all.last - head),
+                                 .first_query = query,
+                                 .queries = std::min(queries, shape.group - query),
+                                 .first_row = first,
+                                 .rows = std::min(rows_per_task, sequence.rows - first),
+                                 .after = nullptr});
   for (auto i = to_size(with_.pool.threads()); i < shape.tasks.size(); ++i)
     shape.tasks[i - to_size(with_.pool.threads())].after = &shape.tasks[i];
 }
@@ -43,10 +50,12 @@ void cpu_decoder::attend_heads(std::int64_t layer) {
     });
   };
   using task = const attention_task&;
-  if (many_rows_ && keeps_keys)
-    for_heads([&](task t, std::int64_t head, float* scratch) { store_keys(t, head, layer, scratch); });
+  if (stores_first_ && keeps_keys)
+    for_heads([&](task t, std::int64_t head, float* scratch) {
+      if (t.first_query == 0) store_keys(t, head, layer, scratch);
+    });
   for_heads([&](task t, std::int64_t head, float* scratch) {
-    if (!many_rows_ && keeps_keys) store_keys(t, head, layer, scratch);
+    if (!stores_first_ && keeps_keys) store_keys(t, head, layer, scratch);
     attend_rows(t, head, layer, scratch);
   });
 }
@@ -90,6 +99,7 @@ void cpu_decoder::store_keys(const attention_task& task, std::int64_t head, std:
     const int rows = std::min(static_cast<int>(block_tokens) - slot, task.first_row + task.rows - i);
     float *keys = k_.data() + row * kv_stride_ + offset, *values = v_.data() + row * kv_stride_ + offset;
     for (int r = 0; r < rows; ++r) {
+      if (model_->config.is_latent()) normalize_kept(layer, keys + r * kv_stride_, scratch);
       place_value(layer, keys + r * kv_stride_, values + r * kv_stride_);
       place_heads(layer, row + r, keys + r * kv_stride_, 1, weights.k_norm, scratch);
     }
@@ -109,16 +119,17 @@ void cpu_decoder::store_keys(const attention_task& task, std::int64_t head, std:
 void cpu_decoder::attend_rows(const attention_task& task, std::int64_t head, std::int64_t layer, float* scratch) const {
   const model_config& config = model_->config;
   const std::int64_t dim = config.head_dim_of(layer);
-  const std::int64_t group = config.heads_per_kv(layer), row = task.sequence->first_row + task.first_row;
-  const std::int64_t head_start = head * group * dim, first_head = shape_of(layer).cuts.heads.first;
+  const std::int64_t queries = task.queries, row = task.sequence->first_row + task.first_row;
+  const std::int64_t first_query = head * shape_of(layer).group + task.first_query, head_start = first_query * dim;
+  const std::int64_t first_head = shape_of(layer).cuts.heads.first;
   const layer_weights& weights = weights_of(layer);
   const kv_storage::layer_blocks& cached = kv_.layer(layer);
   for (std::int64_t i = row; i < row + task.rows; ++i) {
     float* heads = q_.data() + i * q_stride_ + head_start;
-    place_heads(layer, i, heads, group, weights.q_norm, scratch);
+    place_heads(layer, i, heads, queries, weights.q_norm, scratch);
     const float factor = query_factor(config, task.sequence->position + i - task.sequence->first_row);
     if (factor == 1) continue;  // what lies behind these heads may be another thread's
-    std::transform(heads, heads + group * dim, heads, [&](float x) { return x * factor; });
+    std::transform(heads, heads + queries * dim, heads, [&](float x) { return x * factor; });
   }
   attention_args args;
   args.kind = kv_.kind();
@@ -129,8 +140,8 @@ void cpu_decoder::attend_rows(const attention_task& task, std::int64_t head, std
   args.head_dim = static_cast<int>(dim);
   args.divisor = config.score_divisor();
   args.cap = config.score_cap;
-  args.group = static_cast<int>(group);
-  if (weights.sinks) args.sinks = weights.sinks + head * group;
+  args.group = static_cast<int>(queries);
+  if (weights.sinks) args.sinks = weights.sinks + first_query;
   args.q = q_.data() + row * q_stride_ + head_start;
   args.out = mixed_.data() + row * q_stride_ + head_start;
   args.row_stride = q_stride_;
@@ -146,7 +157,7 @@ void cpu_decoder::attend_rows(const attention_task& task, std::int64_t head, std
     args.next_offset = ((is_last ? next->first_head : head + 1) - first_head) * cached.head_bytes;
   }
   with_.kernels.attend(args);
-  if (config.attention_gate) open_gates(row, task.rows, head_start, group * dim);
+  if (config.attention_gate) open_gates(row, task.rows, head_start, queries * dim);
 }
 
 /// The gates lie behind all queries of a row.

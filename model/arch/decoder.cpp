@@ -11,6 +11,7 @@ namespace {
 
 decoder::options completed(decoder::options options, const model_config& config) {
   if (options.layers < 0) options.layers = config.layers - options.first_layer;
+  if (options.max_sequences == 0 || options.max_sequences > options.max_rows) options.max_sequences = options.max_rows;
   if (options.context == 0) options.context = options.blocks * block_tokens;
   if (options.rope_context == 0) options.rope_context = options.context;
   if (config.is_one_stage() && options.first_layer > 0)

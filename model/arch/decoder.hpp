@@ -53,6 +53,7 @@ class decoder {
     std::int64_t first_layer = 0;
     std::int64_t layers = -1;  ///< -1: to the last
     int max_rows = 512;
+    int max_sequences = 0;  ///< of a pass; 0: as many as rows
     kv_kind kv = kv_kind::f16;
     std::int64_t blocks = 0;   ///< of KV storage
     std::int32_t states = 1;   ///< that are kept at a time, of a model that keeps them
@@ -91,6 +92,7 @@ class decoder {
   std::int64_t hidden_stride() const { return padded_row(model_->config.hidden); }
   std::int64_t logit_stride() const { return padded_outs(model_->config.vocab_size); }
   std::int64_t context() const { return options_.context; }  ///< positions of one sequence at most
+  int max_sequences() const { return options_.max_sequences; }
   bool is_first_rank() const { return options_.split.rank == 0; }
   /// Whether ranks can tell each other tokens: not if all they can exchange is a device's memory.
   bool can_share_tokens() const { return options_.split.is_whole() || !options_.split.on_device; }
@@ -102,7 +104,7 @@ class decoder {
   decoder(std::shared_ptr<const loaded_model> model, const options& chosen);
 
   std::shared_ptr<const loaded_model> model_;
-  options options_;  ///< `layers` and contexts as they are, not as they were asked for
+  options options_;  ///< `layers`, sequences and contexts as they are, not as they were asked for
 };
 
 /// f32 caches belong to f32 models; all others cache in f16.

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <numeric>
+#include <utility>
 
 #include "base/to_size.hpp"
 #include "model/ops/matmul.hpp"
@@ -14,6 +16,9 @@ expert_routes::expert_routes(const model_config& config, const kernel_table& ker
     : kernels_(kernels),
       experts_(config.experts.count),
       taken_(to_size(config.experts.taken)),
+      groups_of_experts_(config.experts.groups),
+      groups_taken_(config.experts.groups_taken),
+      group_best_(config.experts.group_best),
       whole_(config.experts.whole_shares),
       sigmoid_(config.experts.sigmoid_shares),
       factor_(config.experts.share_factor),
@@ -42,6 +47,26 @@ void expert_routes::choose(const compute& with, const router& by, const_float_ro
   choose(scores, rows, by.choice_bias, by.factors);
 }
 
+/// Those of the groups that are taken come first in order_; returns their end.
+template <class Worth>
+std::vector<std::int64_t>::iterator expert_routes::keep_best_groups(const Worth& worth) {
+  if (groups_taken_ == groups_of_experts_) return order_.end();
+  const std::int64_t size = experts_ / groups_of_experts_;
+  std::vector<std::pair<float, std::int64_t>> groups;  // minus their worth, so that the best ones are the least
+  for (std::int64_t group = 0; group < groups_of_experts_; ++group) {
+    std::vector<float> worths;
+    for (std::int64_t i = group * size; i < (group + 1) * size; ++i) worths.push_back(worth(i));
+    std::partial_sort(worths.begin(), worths.begin() + group_best_, worths.end(), std::greater());
+    groups.emplace_back(-std::accumulate(worths.begin(), worths.begin() + group_best_, 0.0f), group);
+  }
+  std::sort(groups.begin(), groups.end());
+  const auto is_taken = [&](std::int64_t expert) {
+    return std::any_of(groups.begin(), groups.begin() + groups_taken_,
+                       [&](const auto& each) { return each.second == expert / size; });
+  };
+  return std::partition(order_.begin(), order_.end(), is_taken);
+}
+
 void expert_routes::choose_for(const float* scores, const float* biases, const float* factors, std::span<visit> into) {
   order_.resize(to_size(experts_));
   std::iota(order_.begin(), order_.end(), 0);
@@ -49,7 +74,7 @@ void expert_routes::choose_for(const float* scores, const float* biases, const f
   const auto weight = [&](std::int64_t expert) { return weights_[to_size(expert)]; };
   const auto worth = [&](std::int64_t expert) { return biases ? weight(expert) + biases[expert] : scores[expert]; };
   const auto end_of_taken = order_.begin() + static_cast<std::ptrdiff_t>(taken_);
-  std::partial_sort(order_.begin(), end_of_taken, order_.end(),
+  std::partial_sort(order_.begin(), end_of_taken, keep_best_groups(worth),
                     [&](std::int64_t a, std::int64_t b) { return worth(a) != worth(b) ? worth(a) > worth(b) : a < b; });
   std::sort(order_.begin(), end_of_taken);
   if (whole_)

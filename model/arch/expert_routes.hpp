@@ -62,11 +62,14 @@ class expert_routes {
  private:
   void choose_for(const float* scores, const float* biases, const float* factors, std::span<visit> into);
   float weigh(const float* scores);
+  template <class Worth>
+  std::vector<std::int64_t>::iterator keep_best_groups(const Worth& worth);
   void place_visits(int rows);
 
   const kernel_table& kernels_;
   std::int64_t experts_;
   std::size_t taken_;
+  std::int64_t groups_of_experts_, groups_taken_, group_best_;
   bool whole_, sigmoid_;
   float factor_;
   tile_shape tile_;

@@ -18,6 +18,12 @@ struct expert_parts {
   expert_biases biases = {};
 };
 
+/// Of latent attention: [rank, plain] and [value, rank].
+template <class Matrix>
+struct head_parts {
+  Matrix query, value;
+};
+
 /// Where config.experts.apart.
 template <class Norm>
 struct apart_norms {
@@ -37,9 +43,12 @@ struct delta_weights {
 /// Gate, up and down are those of the mlp that all tokens go through, of a mixture beside the experts.
 template <class Linear, class Norm, class Matrix>
 struct layer_parts : linear_layers<Linear> {
-  Norm attention_norm, mlp_norm;                // where config.input_norms
-  Norm q_norm, k_norm;                          // where config.qk_norm: of each head, or joint_qk_norm of all
+  Norm attention_norm, mlp_norm;  // where config.input_norms
+  /// Where config.qk_norm: of each head, or joint_qk_norm of all. Where config.is_latent: of what queries are made of
+  /// and of what is kept.
+  Norm q_norm, k_norm;
   Norm attention_output_norm, mlp_output_norm;  // where config.output_norms
+  std::vector<head_parts<Matrix>> heads;        // where config.is_latent
   delta_weights delta;                          // where config.mixer_of says so
   const float* convolution = nullptr;           // [rows, padded hidden], where config.mixer_of says so
   const float* sinks = nullptr;                 // [heads], where config.attention_sinks

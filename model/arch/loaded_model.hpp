@@ -33,6 +33,7 @@ struct layer_weights : layer_parts<linear_weights, norm_weights, matrix_view> {
   void each_matrix(F f) const {
     for (const linear_kind kind : every_linear)
       if (const matrix_view& w = (*this)[kind].w; w.weights) f(w);
+    for (const head_parts<matrix_view>& head : heads) f(head.query), f(head.value);
     if (router.weights) f(router);
     if (shared_gate.weights) f(shared_gate);
     for (const expert_weights& expert : experts) f(expert.gate), f(expert.up), f(expert.down);

@@ -49,14 +49,16 @@ bool are_same(std::span<const std::byte> a, std::span<const std::byte> b) {
 
 /// A head of its own would be lost where the configuration makes the embeddings the head.
 void refuse_lost_head(const model_files& source) {
-  const tensor_view* head = source.tensors.find("lm_head.weight");
-  if (!source.config.tied_embeddings || !head) return;
+  if (!source.config.tied_embeddings) return;
+  const std::string name = head_name(source);
+  const tensor_view* head = source.tensors.find(name);
+  if (!head) return;
   const auto embeddings = source_of(source, "model.embed_tokens.weight").tensor.data;
   if (!are_same(head->data, embeddings))
     refuse(
-        "{}: lm_head.weight differs from the embeddings, which \"tie_word_embeddings\" makes the head: set that to "
-        "false in config.json to use it, or remove the tensor",
-        source.path.string());
+        "{}: {} differs from the embeddings, which \"tie_word_embeddings\" makes the head: set that to false in "
+        "config.json to use it, or remove the tensor",
+        source.path.string(), name);
 }
 
 /// A file that is being filled through a shared mapping; pages that are done need not stay resident.

@@ -26,6 +26,7 @@ single_sequence::single_sequence(std::shared_ptr<const loaded_model> model, cons
       blocks_(to_size(blocks_for(options_.positions))),
       decoder_(make_decoder(std::move(model),
                             {.max_rows = chosen.chunk,
+                             .max_sequences = 1,
                              .kv = chosen.kv,
                              .blocks = static_cast<std::int64_t>(blocks_.size()),
                              .rope_context = options_.context,

@@ -38,9 +38,10 @@ bool is_vocabulary(std::string_view name) {
 }
 
 /// Sixteen levels are too few for what every token passes through or every later token reads: embeddings, head, keys
-/// and values. They are small in models with grouped heads.
+/// and values. They are small in models with grouped heads, and in those with latent attention.
 bool needs_eight_bits(std::string_view name) {
-  return is_vocabulary(name) || name.ends_with("k_proj.weight") || name.ends_with("v_proj.weight");
+  return is_vocabulary(name) || name.ends_with("k_proj.weight") || name.ends_with("v_proj.weight") ||
+         name.find(".self_attn.heads.") != name.npos;
 }
 
 /// A last bit of it may send a token to other experts, and it is small. So is what says how much of shared ones it

@@ -24,10 +24,8 @@ void check(const tensor_split& split, const model_config& config) {
     refuse(
         "the model has layers that keep states, or gates of attention, which several ranks cannot share: give each "
         "stage one worker");
-  if (config.has_uneven_layers() && !split.is_whole())
-    refuse(
-        "the model has layers whose heads differ, or that share keys and values, which several ranks cannot share: "
-        "give each stage one worker");
+  if (config.has_uncommon_heads() && !split.is_whole())
+    refuse("the model has {}, which several ranks cannot share: give each stage one worker", uncommon_heads(config));
   if (config.kv_heads < split.ranks)
     refuse("the model has {} heads of keys and values, which {} ranks cannot share: use {} at most", config.kv_heads,
            split.ranks, config.kv_heads);

@@ -61,6 +61,10 @@ void place_weights(Model& model, const Weights& weights) {
     layer.q_norm = weights.norm(prefix + "self_attn.q_norm");
     layer.k_norm = weights.norm(prefix + "self_attn.k_norm");
     for (const linear_kind kind : every_linear) layer[kind] = weights.linear(linear_name(i, kind));
+    for (std::int64_t h = 0; model.config.is_latent() && h < model.config.heads; ++h) {
+      const std::string head = fmt::format("{}self_attn.heads.{}.", prefix, h);
+      layer.heads.push_back({weights.linear(head + "query_up").w, weights.linear(head + "value_up").w});
+    }
     if (model.config.mixer_of(i) == mixer_kind::delta) place_delta(layer.delta, prefix, weights);
     layer.convolution = weights.norm(fmt::format("{}{}", prefix, detail::short_convolution)).weight;
     layer.sinks = weights.norm(prefix + "self_attn.sinks").weight;

@@ -15,6 +15,7 @@ std::vector<std::unique_ptr<stage>> make_stages(const std::shared_ptr<const load
     const decoder::options part{.first_layer = first,
                                 .layers = layers,
                                 .max_rows = options.scheduler.max_batch_tokens,
+                                .max_sequences = options.scheduler.max_sequences,
                                 .kv = options.kv,
                                 .blocks = options.scheduler.blocks,
                                 .states = options.scheduler.places_of_states(),

@@ -22,13 +22,14 @@ std::string rare_part_of(const rope_config& rope) {
 }
 
 std::string part_of(const expert_config& experts) {
-  const auto& [count, taken, whole_shares, sigmoid_shares, choice_bias, share_factor, shared_ffn, shared_gate, apart,
-               dense_ffn, dense_layers] = experts;
+  const auto& [count, taken, whole_shares, sigmoid_shares, choice_bias, share_factor, shared_ffn, shared_gate, groups,
+               groups_taken, group_best, apart, dense_ffn, dense_layers] = experts;
   std::string said;
   if (count != 0) said += fmt::format(" experts {} {} {}", count, taken, whole_shares);
   if (sigmoid_shares || choice_bias || share_factor != 1)
     said += fmt::format(" shares {} {} {}", sigmoid_shares, choice_bias, share_factor);
   if (shared_ffn != 0) said += fmt::format(" shared {} {}", shared_ffn, shared_gate);
+  if (groups > 1) said += fmt::format(" groups {} {} {}", groups, groups_taken, group_best);
   if (apart) said += " apart";
   if (!dense_layers.empty()) said += fmt::format(" dense {} {}", dense_ffn, fmt::join(dense_layers, ","));
   return said;
@@ -40,6 +41,11 @@ std::string delta_part_of(const delta_config& delta) {
                      has_rates);
 }
 
+std::string part_of(const latent_config& latent) {
+  const auto& [rank, query_rank, turned, plain, value] = latent;
+  return rank == 0 ? "" : fmt::format(" latent {} {} {} {} {}", rank, query_rank, turned, plain, value);
+}
+
 }  // namespace
 
 std::string arithmetic_of(const model_config& config) {
@@ -49,9 +55,9 @@ std::string arithmetic_of(const model_config& config) {
                activation, activation_limit, activation_slope, gated_mlp, experts, input_norms, parallel, output_norms,
                embedding_factor, layer_embedding, layer_factors, score_dim, score_cap, logit_cap, logit_factor,
                position, rotary_dim, rope, local_rope, layer_ropes, turns_neighbours, query_growth, qkv_bias, out_bias,
-               mlp_bias, attention_sinks, qk_norm, joint_qk_norm, unit_values, wide, sharing_layers, sharing_ffn,
-               attention_gate, tied_embeddings, joined_qkv, joined_experts, sees_pictures, windows, mixers, delta,
-               convolved_rows, codes, eos_tokens, bos_token] = config;
+               mlp_bias, attention_sinks, qk_norm, joint_qk_norm, unit_values, wide, latent, sharing_layers,
+               sharing_ffn, attention_gate, tied_embeddings, joined_qkv, joined_experts, sees_pictures, windows, mixers,
+               delta, convolved_rows, codes, eos_tokens, bos_token] = config;
   std::string said = fmt::format(
       "sizes {} {} {} {} {} {} {} {} norm {} {} activation {} gated {} position {} {} biases {} {} {} qk_norm {} "
       "tied {} windows {}",
@@ -78,6 +84,7 @@ std::string arithmetic_of(const model_config& config) {
   if (attention_gate) said += " attention gate";
   if (unit_values) said += " unit values";
   if (wide.dim != 0) said += fmt::format(" global heads {} {} {}", wide.dim, wide.kv_heads, wide.values_are_keys);
+  said += part_of(latent);
   if (sharing_layers != 0) said += fmt::format(" sharing {} {}", sharing_layers, sharing_ffn);
   if (layer_embedding != 0) said += fmt::format(" layer embedding {}", layer_embedding);
   if (layer_factors) said += " layer factors";

@@ -37,6 +37,9 @@ struct gguf_file {
 /// In a folder that was quantized from a GGUF file, its metadata.
 inline constexpr std::string_view gguf_metadata_name = "metadata.gguf";
 
+/// By its name: neither the part of a model that sees pictures, nor figures that a quantizer goes by.
+bool is_named_as_weights(const std::filesystem::path& file);
+
 /// Of a model in several pieces `path` is the first, and all are in the result.
 gguf_file open_gguf(const std::filesystem::path& path);
 /// The GGUF file that speaks for a model: itself, or the metadata in a folder that was quantized from one.

@@ -51,16 +51,18 @@ void read_sizes(const gguf_architecture& architecture, const arch_keys& keys, mo
   into.hidden = keys.size("embedding_length");
   into.layers = keys.size("block_count");
   into.heads = keys.size("attention.head_count");
-  const bool is_gemma4 = into.family == "gemma4";
-  if (is_gemma4) {
+  if (into.family == "gemma4") {
     detail::read_gemma4_sizes(keys, into);
+  } else if (into.family == "deepseek") {
+    detail::read_latent_sizes(keys, into);
+    into.ffn = mlp_size(keys);
   } else {
     read_kv_heads(keys, into);
     into.head_dim = keys.size("attention.key_length", std::max<std::int64_t>(into.hidden / into.heads, 1));
     into.ffn = mlp_size(keys);
   }
   const std::int64_t dim = into.has_two_kinds_of_heads() ? into.wide.dim : into.head_dim;
-  if (keys.size("attention.value_length", dim) != dim)
+  if (!into.is_latent() && keys.size("attention.value_length", dim) != dim)
     refuse("{}: keys and values of different length are not supported", keys.where());
   into.experts.count = keys.get<std::int64_t>("expert_count").value_or(0);
   if (into.experts.count != 0) detail::check_is_mixture(architecture, keys, into.experts.count);
@@ -83,11 +85,12 @@ void read_yarn(const arch_keys& keys, model_config& into) {
       refuse("{}: \"{}\" is {}, which is not supported", keys.where(), keys.full(key), value);
   };
   refuse_unless("rope.scaling.yarn_ext_factor", 1);
-  refuse_unless("rope.scaling.yarn_log_multiplier", 0);
+  if (!into.is_latent()) refuse_unless("rope.scaling.yarn_log_multiplier", 0);
   detail::stretch_context(into);
 }
 
 void read_turned_part(const arch_keys& keys, model_config& into) {
+  if (into.is_latent()) return;
   constexpr std::string_view key = "rope.dimension_count";
   const auto turned = keys.size(key, into.widest_head());
   if (turned == into.widest_head()) return;

@@ -57,13 +57,11 @@ void leave_out_predicting_layers(const arch_keys& keys, model_config& into) {
   into.layers -= further;
 }
 
-/// Of mixtures that choose by sigmoids. The first layers have no experts.
-void read_sigmoid_experts(const arch_keys& keys, model_config& into) {
+constexpr std::int64_t by_softmax = 1, by_sigmoids = 2;
+
+/// What the shares of experts are multiplied by, and which layers have none: the first ones.
+void read_shares(const arch_keys& keys, model_config& into) {
   into.experts.share_factor = static_cast<float>(keys.get<double>("expert_weights_scale").value_or(1.0));
-  const auto function = keys.get<std::int64_t>("expert_gating_func").value_or(2);
-  if (function != 2)
-    refuse("{}: \"{}\" is {}, but only 2 (sigmoid) is supported", keys.where(), keys.full("expert_gating_func"),
-           function);
   const auto dense = keys.get<std::int64_t>("leading_dense_block_count").value_or(0);
   if (dense <= 0) return;
   into.experts.dense_ffn = keys.size("feed_forward_length");
@@ -71,14 +69,49 @@ void read_sigmoid_experts(const arch_keys& keys, model_config& into) {
     into.experts.dense_layers.push_back(static_cast<std::int64_t>(i) < dense);
 }
 
-void read_glm(const arch_keys& keys, model_config& into) {
-  into.qk_norm = keys.facts().qk_norm;
-  leave_out_predicting_layers(keys, into);
+/// Of mixtures that choose by sigmoids.
+void read_sigmoid_experts(const arch_keys& keys, model_config& into) {
+  const auto function = keys.get<std::int64_t>("expert_gating_func").value_or(by_sigmoids);
+  if (function != by_sigmoids)
+    refuse("{}: \"{}\" is {}, but only 2 (sigmoid) is supported", keys.where(), keys.full("expert_gating_func"),
+           function);
+  read_shares(keys, into);
+}
+
+void read_shared_experts(const arch_keys& keys, model_config& into) {
   const auto shared = keys.get<std::int64_t>("expert_shared_count").value_or(0);
   if (shared < 0 || shared > 1024) refuse("{}: \"{}\" is {}", keys.where(), keys.full("expert_shared_count"), shared);
   into.experts.shared_ffn = shared * into.ffn;
   into.experts.whole_shares = keys.get<bool>("expert_weights_norm").value_or(false);
+  into.experts.groups = keys.get<std::int64_t>("expert_group_count").value_or(1);
+  into.experts.groups_taken = keys.get<std::int64_t>("expert_group_used_count").value_or(into.experts.groups);
+}
+
+void read_glm(const arch_keys& keys, model_config& into) {
+  into.qk_norm = keys.facts().qk_norm;
+  leave_out_predicting_layers(keys, into);
+  read_shared_experts(keys, into);
+  into.experts.group_best = 2;
   read_sigmoid_experts(keys, into);
+  read_one_window(keys, into);
+}
+
+/// Of all that have latent attention. YaRN's stretch does not lengthen what turns, but makes the scores larger.
+void read_deepseek(const arch_keys& keys, model_config& into) {
+  leave_out_predicting_layers(keys, into);
+  constexpr std::string_view function_key = "expert_gating_func";
+  const auto function = keys.get<std::int64_t>(function_key).value_or(by_softmax);
+  if (function != by_softmax && function != by_sigmoids)
+    refuse("{}: \"{}\" is {}, but only 1 (softmax) and 2 (sigmoid) are supported", keys.where(),
+           keys.full(function_key), function);
+  into.experts.sigmoid_shares = into.experts.choice_bias = function == by_sigmoids;
+  into.experts.group_best = function == by_sigmoids ? 2 : 1;
+  read_shared_experts(keys, into);
+  read_shares(keys, into);
+  const bool is_yarn = into.rope.scaling == rope_scaling::yarn;
+  const double stretch = 10 * keys.get<double>("rope.scaling.yarn_log_multiplier").value_or(0.0);
+  set_latent_scores(is_yarn ? into.rope.factor : 1, stretch, into);
+  into.rope.yarn.mscale_all_dim = into.rope.yarn.mscale;
   read_one_window(keys, into);
 }
 
@@ -233,6 +266,7 @@ constexpr gguf_architecture architectures[] = {
     {.name = "qwen3vlmoe", .family = "qwen3moe", .is_mixture = true, .sees_pictures = true},
     {.name = "olmoe", .is_mixture = true},
     {.name = "glm4moe", .read = read_glm, .is_mixture = true},
+    {.name = "deepseek2", .family = "deepseek", .read = read_deepseek, .is_mixture = true},
     {.name = "gpt-oss", .read = read_gpt_oss, .is_mixture = true},
     {.name = "granitemoe", .read = read_granite, .is_mixture = true},
     {.name = "lfm2", .read = read_lfm2},
@@ -285,6 +319,19 @@ void read_gemma4_sizes(const arch_keys& keys, model_config& into) {
   const auto mlps = by_kind(keys, "feed_forward_length", shares);
   into.ffn = mlps.first;
   if (mlps.second != mlps.first) into.sharing_ffn = mlps.second;
+}
+
+void read_latent_sizes(const arch_keys& keys, model_config& into) {
+  constexpr std::string_view query_key = "attention.key_length_mla";
+  if (!keys.has(query_key))
+    refuse("{}: lacks the metadata key \"{}\": files of before April 2025 have other tensors: convert the model again",
+           keys.where(), keys.full(query_key));
+  into.latent.rank = keys.size("attention.kv_lora_rank");
+  into.latent.query_rank = keys.get<std::int64_t>("attention.q_lora_rank").value_or(0);
+  into.latent.turned = keys.size("rope.dimension_count");
+  into.latent.plain = keys.size(query_key) - into.latent.turned;
+  into.latent.value = keys.size("attention.value_length_mla");
+  set_latent_heads(into);
 }
 
 void read_one_window(const arch_keys& keys, model_config& into) {

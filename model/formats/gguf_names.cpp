@@ -47,11 +47,22 @@ constexpr std::array<other_name, 36> gguf_names = {{{"model.embed_tokens", "toke
                                                     {"post_per_layer_input_norm", "post_norm"},
                                                     {"layer_factor", "layer_output_scale"}}};
 
+/// Of latent attention.
+constexpr std::array<other_name, 7> latent_names = {{{"self_attn.q_down_proj", "attn_q_a"},
+                                                     {"self_attn.q_proj", "attn_q_b"},
+                                                     {"self_attn.k_proj", "attn_kv_a_mqa"},
+                                                     {"self_attn.q_norm", "attn_q_a_norm"},
+                                                     {"self_attn.k_norm", "attn_kv_a_norm"},
+                                                     {latent_query, "attn_k_b"},
+                                                     {latent_value, "attn_v_b"}}};
+
 }  // namespace
 
 std::string_view gguf_part(const model_config& config, std::int64_t layer, std::string_view ours) {
   if (is_of_delta(ours)) return delta_tensor(config, true, ours);
   const auto kind = linear_from_name(ours);
+  const bool has_one_query = config.latent.query_rank == 0 && kind == linear_kind::q;
+  if (config.is_latent() && has_name(latent_names, ours) && !has_one_query) return name_in(latent_names, ours);
   if (is_beside_experts(config, layer, ours))
     return *kind == linear_kind::gate ? "ffn_gate_shexp" : *kind == linear_kind::up ? "ffn_up_shexp" : "ffn_down_shexp";
   const bool has_delta = has_delta_layers(config.family);

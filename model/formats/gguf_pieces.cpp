@@ -53,6 +53,11 @@ void add_pieces(const std::filesystem::path& first, gguf_file& whole) {
 
 }  // namespace
 
+bool is_named_as_weights(const std::filesystem::path& file) {
+  const std::string name = file.filename().string();
+  return file.extension() == ".gguf" && !name.starts_with("mmproj") && name.find("imatrix") == name.npos;
+}
+
 gguf_file open_gguf(const std::filesystem::path& path) {
   gguf_file file = open_piece(path);
   if (piece_count(file) > 1) add_pieces(path, file);

@@ -72,7 +72,8 @@ void read_experts(const fields& config, const mixture_defaults& defaults, model_
     into.experts.whole_shares = config.boolean("norm_topk_prob").value_or(defaults.whole_shares);
 }
 
-/// Layers of a mixture that have no experts: the first ones, those that are listed, and all but every n-th.
+/// Layers of a mixture that have no experts: the first ones, those that are listed, and all but every n-th; or those
+/// that are named so, layer by layer.
 void read_dense_layers(const fields& config, const family_defaults& defaults, model_config& into) {
   const std::string_view key = defaults.mixture.dense_key;
   const std::int64_t first = key.empty() ? 0 : config.integer(key).value_or(defaults.mixture.dense_layers);
@@ -83,6 +84,12 @@ void read_dense_layers(const fields& config, const family_defaults& defaults, mo
   for (std::int64_t i = 0; i < into.layers; ++i) dense.push_back(i < first || (i + 1) % step != 0);
   for (const std::int64_t i : listed)
     if (i >= 0 && i < into.layers) dense[to_size(i)] = true;
+  if (const auto types = config.texts("mlp_layer_types")) {
+    if (types->size() != dense.size())
+      refuse("{}: \"mlp_layer_types\" has {} entries for {} layers", config.where(), types->size(), into.layers);
+    std::transform(types->begin(), types->end(), dense.begin(),
+                   [](const std::string& type) { return type == "dense"; });
+  }
   if (std::find(dense.begin(), dense.end(), true) == dense.end()) return;
   into.experts.dense_layers = std::move(dense);
   into.experts.dense_ffn = positive(config, "intermediate_size", defaults.ffn);
@@ -145,6 +152,15 @@ const seeing_family* family_that_sees(const fields& whole, const std::string& ow
   return found == seeing.end() ? nullptr : &*found;
 }
 
+/// The whole and its language model may disagree, and releases of transformers go by either. One that says so makes the
+/// embeddings the head where the files have no other (model_files.cpp).
+bool may_be_tied(const fields& whole, const fields& text) {
+  for (const fields* each : {&whole, &text})
+    for (const std::string_view key : {"tie_word_embeddings", "tie_embedding"})
+      if (each->boolean(key).value_or(false)) return true;
+  return false;
+}
+
 /// Of a model that also sees pictures: what its language model is. Most have an object for that, others have it
 /// between what pictures need. Of others none.
 std::optional<nlohmann::json> text_part_of(const nlohmann::json& object, const std::string& where) {
@@ -156,6 +172,10 @@ std::optional<nlohmann::json> text_part_of(const nlohmann::json& object, const s
   if (!family) return std::nullopt;
   for (const auto* key : {"eos_token_id", "bos_token_id", "tie_word_embeddings", "quantization_config"})
     if (object.contains(key) && !checked.names(key)) part[key] = object[key];
+  if (may_be_tied(whole, checked)) {
+    part["tie_word_embeddings"] = true;
+    part.erase("tie_embedding");
+  }
   part["model_type"] = family->text_type;
   part.erase("architectures");
   return part;

@@ -64,25 +64,27 @@ constexpr std::array<other_name, 1> of_gpt_oss = {{{"mlp.router", "mlp.router"}}
 constexpr std::array<other_name, 1> of_mixtral = {{{"mlp.router", "block_sparse_moe.gate"}}};
 constexpr std::array<other_name, 1> of_granite_moe = {{{"mlp.router", "block_sparse_moe.router.layer"}}};
 
+constexpr std::array<other_name, 5> of_deepseek = {{{latent_query, "self_attn.kv_b_proj"},
+                                                    {latent_value, "self_attn.kv_b_proj"},
+                                                    {"self_attn.k_proj", "self_attn.kv_a_proj_with_mqa"},
+                                                    {"self_attn.q_norm", "self_attn.q_a_layernorm"},
+                                                    {"self_attn.k_norm", "self_attn.kv_a_layernorm"}}};
+/// Where queries are made of a shorter row, too.
+constexpr std::array<other_name, 2> of_short_queries = {
+    {{"self_attn.q_down_proj", "self_attn.q_a_proj"}, {"self_attn.q_proj", "self_attn.q_b_proj"}}};
+
 struct named_family {
   std::string_view family;
   std::span<const other_name> names;
 };
-constexpr named_family families_with_names[] = {{"gpt2", of_gpt2},
-                                                {"lfm2", of_lfm2},
-                                                {"lfm2moe", of_lfm2},
-                                                {"phi3", of_phi3},
-                                                {"glm", of_glm},
-                                                {"glm4", of_glm4},
-                                                {"granitehybrid", of_granite_hybrid},
-                                                {"gemma2", of_output_norms},
-                                                {"gemma3", of_output_norms},
-                                                {"olmo2", of_output_norms},
-                                                {"olmo3", of_output_norms},
-                                                {"gemma4", of_gemma4},
-                                                {"gpt-oss", of_gpt_oss},
-                                                {"mixtral", of_mixtral},
-                                                {"granitemoe", of_granite_moe}};
+constexpr named_family families_with_names[] = {{"gpt2", of_gpt2},           {"lfm2", of_lfm2},
+                                                {"lfm2moe", of_lfm2},        {"phi3", of_phi3},
+                                                {"deepseek", of_deepseek},   {"glm", of_glm},
+                                                {"glm4", of_glm4},           {"granitehybrid", of_granite_hybrid},
+                                                {"gemma2", of_output_norms}, {"gemma3", of_output_norms},
+                                                {"olmo2", of_output_norms},  {"olmo3", of_output_norms},
+                                                {"gemma4", of_gemma4},       {"gpt-oss", of_gpt_oss},
+                                                {"mixtral", of_mixtral},     {"granitemoe", of_granite_moe}};
 /// Of all others.
 constexpr std::array<other_name, 3> of_mixtures = {{{"mlp.router", "mlp.gate"},
                                                     {"mlp.choice_bias", "mlp.gate.e_score_correction_bias"},
@@ -101,6 +103,7 @@ std::string_view shared_part(const model_config& config, linear_kind kind) {
 std::string_view hugging_face_part(const model_config& config, std::int64_t layer, std::string_view ours) {
   if (is_of_delta(ours)) return delta_tensor(config, false, ours);
   if (is_beside_experts(config, layer, ours)) return shared_part(config, *linear_from_name(ours));
+  if (config.latent.query_rank > 0 && has_name(of_short_queries, ours)) return name_in(of_short_queries, ours);
   for (const named_family& each : families_with_names)
     if (each.family == config.family && has_name(each.names, ours)) return name_in(each.names, ours);
   return name_in(of_mixtures, ours);

@@ -137,7 +137,7 @@ void read_turned_part(const fields& object, std::optional<double> usual, model_c
   const auto given = object.number(key);
   if (!given && !usual) return;
   const double part = given.value_or(usual.value_or(1.0));
-  into.rotary_dim = 0;
+  into.rotary_dim = into.latent.turned;  // 0 for all others: all of it
   if (part == 1.0) return;
   if (!turns_parts(into) || !(part > 0 && part < 1))
     refuse("{}: \"{}\" {} is not supported", object.where(), key, part);

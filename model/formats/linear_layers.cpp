@@ -28,22 +28,27 @@ std::vector<linear_kind> linear_kinds_of(const model_config& config, std::int64_
     if (is_of_token(kind)) return config.layer_embedding == 0;
     return !is_mlp(kind) && mixer_with(kind) != config.mixer_of(layer);
   });
+  if (config.latent.query_rank == 0) std::erase(kinds, linear_kind::q_down);
   if (config.shares_keys(layer)) std::erase(kinds, linear_kind::k);
   if (!config.has_values(layer)) std::erase(kinds, linear_kind::v);
   return kinds;
 }
 
 std::pair<std::int64_t, std::int64_t> linear_shape(const model_config& config, std::int64_t layer, linear_kind kind) {
-  const std::int64_t dim = config.head_dim_of(layer), queries = config.heads * dim;
+  const latent_config& latent = config.latent;
+  const std::int64_t dim = config.head_dim_of(layer);
+  const std::int64_t queries = config.heads * (config.is_latent() ? latent.query() : dim);
   const std::int64_t keys = config.kv_heads_of(layer) * dim;
   switch (kind) {
+    case linear_kind::q_down:
+      return {latent.query_rank, config.hidden};
     case linear_kind::q:
-      return {config.attention_gate ? 2 * queries : queries, config.hidden};
+      return {config.attention_gate ? 2 * queries : queries, latent.query_rank > 0 ? latent.query_rank : config.hidden};
     case linear_kind::k:
     case linear_kind::v:
       return {keys, config.hidden};
     case linear_kind::o:
-      return {config.hidden, queries};
+      return {config.hidden, config.is_latent() ? config.heads * latent.value : queries};
     case linear_kind::delta_qkv:
       return {config.delta.channels(), config.hidden};
     case linear_kind::delta_z:

@@ -13,9 +13,11 @@
 
 namespace troupe {
 
-/// The linear layers of a transformer layer, in the order they run: q to o where it attends, those of delta or of a
-/// convolution where it keeps a state, and at last those that give it what a token brings to the layer.
+/// The linear layers of a transformer layer, in the order they run: q_down to o where it attends, those of delta or of
+/// a convolution where it keeps a state, and at last those that give it what a token brings to the layer. Of latent
+/// attention q_down makes what q reads, and k the row that is kept.
 enum class linear_kind : std::uint8_t {
+  q_down,
   q,
   k,
   v,
@@ -56,12 +58,12 @@ constexpr bool is_convolution(linear_kind kind) {
 /// Our name, which follows "model.layers.N.".
 constexpr std::string_view name_of(linear_kind kind) {
   constexpr std::array<std::string_view, linear_kinds> names = {
-      "self_attn.q_proj",      "self_attn.k_proj",        "self_attn.v_proj",
-      "self_attn.o_proj",      "linear_attn.in_proj_qkv", "linear_attn.in_proj_z",
-      "linear_attn.in_proj_b", "linear_attn.in_proj_a",   "linear_attn.out_proj",
-      "conv.in_proj",          "conv.out_proj",           "mlp.gate_proj",
-      "mlp.up_proj",           "mlp.down_proj",           "per_layer_input_gate",
-      "per_layer_projection"};
+      "self_attn.q_down_proj", "self_attn.q_proj",      "self_attn.k_proj",
+      "self_attn.v_proj",      "self_attn.o_proj",      "linear_attn.in_proj_qkv",
+      "linear_attn.in_proj_z", "linear_attn.in_proj_b", "linear_attn.in_proj_a",
+      "linear_attn.out_proj",  "conv.in_proj",          "conv.out_proj",
+      "mlp.gate_proj",         "mlp.up_proj",           "mlp.down_proj",
+      "per_layer_input_gate",  "per_layer_projection"};
   return names[to_size(kind)];
 }
 
@@ -77,6 +79,7 @@ std::string linear_name(std::int64_t layer, linear_kind kind);
 /// One T for each of them.
 template <class T>
 struct linear_layers {
+  T q_down;  // where config.latent.query_rank
   T q, k, v, o;
   T delta_qkv, delta_z, delta_b, delta_a, delta_out;
   T convolution_in, convolution_out;
@@ -89,7 +92,8 @@ struct linear_layers {
  private:
   template <class Layers>
   static auto& in(Layers& of, linear_kind kind) {
-    return *std::array{&of.q,
+    return *std::array{&of.q_down,
+                       &of.q,
                        &of.k,
                        &of.v,
                        &of.o,

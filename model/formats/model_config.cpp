@@ -34,7 +34,7 @@ void check_sizes(const model_config& config, const std::string& where) {
   check_size("the number of attention heads", config.heads, most_heads, where);
   check_size("the number of key-value heads", config.kv_heads, config.heads, where);
   check_size("head_dim", config.head_dim, most_head_dim, where);
-  check_size("heads x head_dim", config.heads * config.head_dim, most_inputs, where);
+  if (!config.is_latent()) check_size("heads x head_dim", config.heads * config.head_dim, most_inputs, where);
   check_size("the intermediate size", config.ffn, most_inputs, where);
   check_size("the context", config.context, most_tokens, where);
 }
@@ -51,6 +51,23 @@ void check_heads(const model_config& config, const std::string& where) {
     refuse("{}: attention's scores are divided by {}", where, config.score_divisor());
   if (config.family == "gpt2" && (config.heads * config.head_dim != config.hidden || config.kv_heads != config.heads))
     refuse("{}: the hidden size {} does not split into {} heads", where, config.hidden, config.heads);
+}
+
+void check_latent(const model_config& config, const std::string& where) {
+  const latent_config& latent = config.latent;
+  if (latent.rank == 0) return;
+  check_size("the rank of what is kept of a row", latent.rank, most_head_dim, where);
+  check_size("the part of a query that turns", latent.turned, most_head_dim, where);
+  check_size("the part of a query that does not turn", latent.plain, most_head_dim, where);
+  check_size("the size of a head's value", latent.value, most_head_dim, where);
+  check_size("heads x the size of their values", config.heads * latent.value, most_inputs, where);
+  if (latent.query_rank != 0) check_size("the rank of queries", latent.query_rank, most_inputs, where);
+  for (const std::int64_t size : {latent.rank, latent.turned, latent.value})
+    if (size % 16 != 0)
+      refuse("{}: latent attention with parts of heads of {} is not supported: multiples of 16 are", where, size);
+  if (config.norm != norm_kind::rms || config.qkv_bias || config.out_bias || config.qk_norm || config.attention_gate ||
+      config.output_norms || config.parallel || !config.mixers.empty() || config.sharing_layers != 0)
+    refuse("{}: latent attention with biases, gates, states, or other norms is not supported", where);
 }
 
 /// Of layers with the global rope, where they differ; and which layers share keys.
@@ -101,6 +118,15 @@ void check_experts(const model_config& config, const std::string& where) {
   }
   if (config.widest_mlp() != 0 && config.activation == activation_kind::clamped_silu)
     refuse("{}: an mlp beside experts with such an activation is not supported", where);
+  if (config.experts.groups < 1 || config.experts.count % config.experts.groups != 0 ||
+      config.experts.groups_taken < 1 || config.experts.groups_taken > config.experts.groups)
+    refuse("{}: {} experts in {} groups, of which a token takes {}", where, config.experts.count, config.experts.groups,
+           config.experts.groups_taken);
+  const std::int64_t in_group = config.experts.count / config.experts.groups;
+  if (config.experts.taken > in_group * config.experts.groups_taken ||
+      (config.experts.groups > 1 && config.experts.group_best > in_group))
+    refuse("{}: groups of {} experts are too small for {} of {} groups", where, in_group, config.experts.taken,
+           config.experts.groups_taken);
   if (!in_range(config.experts.share_factor, 1e-3, 1e3))
     refuse("{}: shares of experts are multiplied by {}", where, config.experts.share_factor);
 }
@@ -209,9 +235,14 @@ void check_tokens(const model_config& config, const std::string& where) {
 
 }  // namespace
 
+std::string_view uncommon_heads(const model_config& config) {
+  return config.is_latent() ? "latent attention" : "layers whose heads differ, or that share keys and values";
+}
+
 void check(const model_config& config, const std::string& where) {
   check_sizes(config, where);
   check_heads(config, where);
+  check_latent(config, where);
   check_global_heads(config, where);
   check_layer_embedding(config, where);
   check_experts(config, where);

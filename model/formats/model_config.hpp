@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/to_size.hpp"
@@ -80,6 +81,9 @@ struct expert_config {
   float share_factor = 1.0f;    ///< of all shares
   std::int64_t shared_ffn = 0;  ///< of an mlp beside the experts, for all tokens; 0: none
   bool shared_gate = false;     ///< of which a token takes as much as the sigmoid of a product says
+  std::int64_t groups = 1;      ///< of as many experts each: those taken are of the best groups
+  std::int64_t groups_taken = 1;
+  std::int64_t group_best = 1;  ///< of a group's experts, whose sum says how good it is
   /// Experts read rows that are normalized for them, their router others, and what they and the mlp beside them make is
   /// normalized apart. Each expert has a factor of its shares.
   bool apart = false;
@@ -91,6 +95,20 @@ struct expert_config {
 struct wide_heads {
   std::int64_t dim = 0, kv_heads = 0;  ///< 0: they do not
   bool values_are_keys = false;        ///< their v is what makes k, before its norm
+};
+
+/// Latent attention (DeepSeek): all heads read one short row of each position, which is kept in place of keys and
+/// values. It is the key of a single kv head, the part that turns first; what is behind it is the value, too. Each head
+/// brings its query to that form, and what it mixes from there back, with a matrix of its own.
+struct latent_config {
+  std::int64_t rank = 0;        ///< of the part that does not turn; 0: the model attends as others do
+  std::int64_t query_rank = 0;  ///< of what queries are made of; 0: of the rows themselves
+  std::int64_t turned = 0;      ///< of a query and of the row
+  std::int64_t plain = 0;       ///< the other part of a query, before it is brought to the rank
+  std::int64_t value = 0;       ///< of what a head gives
+
+  std::int64_t row() const { return turned + rank; }
+  std::int64_t query() const { return turned + plain; }
 };
 
 /// What a model is, independent of the file it came from. Two models of one architecture differ in these values alone:
@@ -140,6 +158,7 @@ struct model_config {
   bool joint_qk_norm = false;    ///< which is one over all heads of q, and one over those of k
   bool unit_values = false;      ///< and one without weights over each head of v
   wide_heads wide;
+  latent_config latent;
   /// The last ones read the keys and values of the last layer before them that has the same rope.
   std::int64_t sharing_layers = 0;
   std::int64_t sharing_ffn = 0;  ///< of the mlp in these; 0: as in all
@@ -176,7 +195,10 @@ struct model_config {
   /// Of one row, in the layer that has most.
   std::int64_t widest_keys() const { return std::max(kv_heads * head_dim, wide.kv_heads * wide.dim); }
   bool shares_keys(std::int64_t layer) const { return sharing_layers > 0 && layer >= layers - sharing_layers; }
-  bool has_values(std::int64_t layer) const { return !shares_keys(layer) && !(wide.values_are_keys && is_wide(layer)); }
+  bool is_latent() const { return latent.rank > 0; }
+  bool has_values(std::int64_t layer) const {
+    return !shares_keys(layer) && !is_latent() && !(wide.values_are_keys && is_wide(layer));
+  }
   /// The layer whose keys and values this one reads: itself, if it does not share.
   std::int64_t keys_of(std::int64_t layer) const {
     const layer_rope rope = rope_of(layer);
@@ -195,8 +217,9 @@ struct model_config {
   bool keeps_keys(std::int64_t layer) const { return mixer_of(layer) == mixer_kind::attention && !shares_keys(layer); }
   /// All layers run in one place: some read what others made, or what belongs to the rows' tokens.
   bool is_one_stage() const { return sharing_layers > 0 || layer_embedding > 0; }
-  /// Heads differ by layer, or layers read what others made: only processors compute that so far, and one rank whole.
-  bool has_uneven_layers() const { return has_two_kinds_of_heads() || is_one_stage(); }
+  /// Heads differ by layer or share a short row, or layers read what others made: only processors compute that so far,
+  /// and one rank whole.
+  bool has_uncommon_heads() const { return has_two_kinds_of_heads() || is_one_stage() || is_latent(); }
   /// A sequence has a state beside its keys and values. It stands where the last row left it, and nowhere before.
   bool keeps_states() const {
     return std::any_of(mixers.begin(), mixers.end(), [](mixer_kind m) { return m != mixer_kind::attention; });
@@ -256,6 +279,9 @@ struct model_config {
     return std::sqrt(static_cast<float>(score_dim > 0 ? score_dim : static_cast<double>(head_dim)));
   }
 };
+
+/// What config.has_uncommon_heads means, of this model.
+std::string_view uncommon_heads(const model_config& config);
 
 /// Sizes must be positive, within sane bounds and fit each other; the message names the field.
 void check(const model_config& config, const std::string& where);

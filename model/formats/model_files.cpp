@@ -1,5 +1,6 @@
 #include "model/formats/model_files.hpp"
 
+#include <algorithm>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -21,17 +22,17 @@ using detail::naming;
 using detail::wanted_weight;
 using detail::weight_place;
 
-/// Without the dimension of experts.
+/// Without the dimension of experts or heads.
 std::vector<std::int64_t> own_shape(const wanted_weight& weight, const weight_place& place) {
   if (weight.vector) return {place.all_outs};
   if (place.is_flat) return {weight.ins};
-  if (place.transposed) return {weight.ins, place.all_outs};
+  if (place.transposed) return {place.all_ins > 0 ? place.all_ins : weight.ins, place.all_outs};
   return {place.all_outs, weight.ins};
 }
 
 std::vector<std::int64_t> file_shape(const wanted_weight& weight, const weight_place& place) {
   std::vector<std::int64_t> shape = own_shape(weight, place);
-  if (place.experts > 0) shape.insert(shape.begin(), place.experts);
+  if (place.members > 0) shape.insert(shape.begin(), place.members);
   if (place.has_unit) shape.insert(shape.end() - 1, 1);
   return shape;
 }
@@ -43,13 +44,13 @@ bool is_transposed(const tensor_set& set, const wanted_weight& weight, const wei
   return tensor && tensor->shape != file_shape(weight, place);
 }
 
-/// The weight's own matrix, of a tensor that has one for each expert.
+/// The weight's own matrix, of a tensor that has one for each expert or head.
 tensor_view own_part_of(tensor_view all, const wanted_weight& weight, const weight_place& place) {
   if (place.has_unit) all.shape.erase(all.shape.end() - 2);
-  if (place.experts == 0) return all;
+  if (place.members == 0) return all;
   all.shape.erase(all.shape.begin());
   const std::size_t bytes = byte_size(all.type, all.shape, place.name);
-  all.data = all.data.subspan(to_size(weight.expert) * bytes, bytes);
+  all.data = all.data.subspan(to_size(std::max(weight.expert, weight.head)) * bytes, bytes);
   return all;
 }
 
@@ -87,10 +88,12 @@ void check_type(const tensor_set& set, const tensor_view& tensor, const wanted_w
 std::optional<weight_codes> codes_of(const tensor_set& set, const wanted_weight& weight, const weight_place& place,
                                      const code_settings& settings) {
   if (weight.vector) return std::nullopt;
-  if (settings.format == code_format::mxfp4 && place.experts > 0)
-    return find_mxfp4(set, place.name, {place.experts, place.all_outs, weight.expert, place.first_out, place.step},
+  if (settings.format == code_format::mxfp4 && place.members > 0)
+    return find_mxfp4(set, place.name, {place.members, place.all_outs, weight.expert, place.first_out, place.step},
                       weight.outs, weight.ins);
-  return find_codes(set, place.name, place.all_outs, weight.ins, settings);
+  const bool is_turned = place.all_ins > 0;
+  return find_codes(set, place.name, is_turned ? place.all_ins : place.all_outs, is_turned ? weight.outs : weight.ins,
+                    settings);
 }
 
 weight_source source_of(const tensor_set& set, const wanted_weight& weight, weight_place place,
@@ -104,6 +107,8 @@ weight_source source_of(const tensor_set& set, const wanted_weight& weight, weig
             .outs = weight.outs,
             .ins = weight.ins,
             .first_out = has_own_rows ? 0 : place.first_out,
+            .first_in = place.first_in,
+            .transposed = place.all_ins > 0,
             .order = place.order};
   }
   place.transposed = is_transposed(set, weight, place);
@@ -117,6 +122,7 @@ weight_source source_of(const tensor_set& set, const wanted_weight& weight, weig
           .outs = weight.outs,
           .ins = weight.ins,
           .first_out = place.first_out,
+          .first_in = place.first_in,
           .step = place.step,
           .transposed = place.transposed,
           .order = place.order,
@@ -137,7 +143,7 @@ void fill_weights(model_files& model, naming names, std::string_view prefix) {
 std::filesystem::path model_within(const std::filesystem::path& folder) {
   std::filesystem::path first;
   for (const auto& entry : entries_of(folder))
-    if (entry.extension() == ".gguf" && (first.empty() || entry < first)) first = entry;
+    if (is_named_as_weights(entry) && (first.empty() || entry < first)) first = entry;
   if (!first.empty()) return first;
   for (const auto& entry : entries_of(folder / "snapshots"))
     if (path_exists(entry / "config.json")) return entry;
@@ -164,18 +170,24 @@ bool joins_experts(const model_files& model, std::string_view prefix) {
   return false;
 }
 
-void open_folder(model_files& model) {
-  model.config = folder_config(model.path);
-  model.tensors = open_safetensors(model.path);
-  if (is_packed(model.tensors)) return;
+/// Names lack the prefix in models that were saved without their heads, as those for embeddings are; in those that also
+/// see pictures it is longer.
+std::string_view prefix_in(const model_files& model) {
   const auto has = [&](std::string_view name) { return model.tensors.find(name) != nullptr; };
-  // Names lack the prefix in models that were saved without their heads, as those for embeddings are; in those that
-  // also see pictures it is longer.
-  if (model.config.family == "gpt2")
-    return fill_weights(model, naming::gpt2, has("transformer.wte.weight") ? "transformer." : "");
+  if (model.config.family == "gpt2") return has("transformer.wte.weight") ? "transformer." : "";
   std::string_view prefix = "model.";
   for (const std::string_view other : {"", "language_model.model.", "model.language_model."})
     if (has(fmt::format("{}embed_tokens.weight", other))) prefix = other;
+  return prefix;
+}
+
+void open_folder(model_files& model) {
+  model.config = folder_config(model.path);
+  model.tensors = open_safetensors(model.path);
+  if (model.config.sees_pictures && model.tensors.find(head_name(model))) model.config.tied_embeddings = false;
+  if (is_packed(model.tensors)) return;
+  const std::string_view prefix = prefix_in(model);
+  if (model.config.family == "gpt2") return fill_weights(model, naming::gpt2, prefix);
   model.config.joined_experts = joins_experts(model, prefix);
   fill_weights(model, naming::hugging_face, prefix);
 }
@@ -184,6 +196,11 @@ void open_folder(model_files& model) {
 
 bool is_packed(const tensor_set& tensors) {
   return tensors.metadata.contains(std::string(packed_layout_key));
+}
+
+std::string head_name(const model_files& model) {
+  const wanted_weight head{.part = "lm_head", .kind = "weight"};
+  return place_of(head, model.config, naming::hugging_face, prefix_in(model)).name;
 }
 
 model_files open_model(const std::filesystem::path& path) {

@@ -25,6 +25,7 @@ struct weight_source {
   std::int64_t outs = 0;
   std::int64_t ins = 0;
   std::int64_t first_out = 0;  ///< our row 0 inside the tensor (a third of GPT-2's c_attn)
+  std::int64_t first_in = 0;   ///< likewise our column 0, of one that is transposed
   std::int64_t step = 1;       ///< from our rows to the next (2: gpt-oss's gate and up take turns)
   bool transposed = false;     ///< the tensor is [in, out]: GPT-2's Conv1D
   row_order order = {};        ///< of rows that the file has in another order
@@ -49,6 +50,8 @@ struct weight_source {
 ///   model.layers.N.self_attn.sinks.weight [heads], and biases of router and experts (gpt-oss)
 ///   model.layers.N.mlp.choice_bias.bias [experts] (config.experts.choice_bias)
 ///   model.layers.N.mlp.shared_gate.weight [1, hidden] (config.experts.shared_gate)
+///   model.layers.N.self_attn.q_down_proj.weight, model.layers.N.self_attn.heads.H.{query,value}_up.weight
+///   (config.latent)
 ///   model.layers.N.linear_attn.… in place of self_attn.… (delta_names.hpp)
 /// lm_head.weight is absent where the embeddings are tied. Every weight the configuration asks for is there with the
 /// right shape: opening refuses the model otherwise, by tensor, file and cause.
@@ -68,6 +71,10 @@ inline constexpr std::string_view packed_layout_key = "troupe.layout";
 /// And which scheme was asked for: "u8", or "native".
 inline constexpr std::string_view packed_quantization_key = "troupe.quantization";
 bool is_packed(const tensor_set& tensors);
+
+/// What a folder's files call a head of the model's own, if there is one. Of a model that sees pictures the files
+/// decide whether the embeddings are the head: what its config.json says of that may be said twice, and differ.
+std::string head_name(const model_files& model);
 
 /// `path`: a Hugging Face folder or a .gguf file. Of a packed model `weights` is empty.
 model_files open_model(const std::filesystem::path& path);

@@ -38,6 +38,10 @@ std::vector<float> row_order::reordered(std::vector<float> rows, std::int64_t wi
 row_order order_in_class(const model_config& config, linear_kind kind) {
   if (is_delta(kind)) return detail::delta_order_in_class(config, kind);
   if (kind != linear_kind::q && kind != linear_kind::k) return {};
+  if (config.is_latent())
+    return {.dim = kind == linear_kind::q ? config.latent.query() : config.latent.row(),
+            .turned = config.latent.turned,
+            .turned_last = true};
   if (config.turns_neighbours) return {.dim = config.head_dim, .turned = config.turned_dim()};
   if (config.attention_gate && kind == linear_kind::q)
     return {.heads = config.heads, .parts = {config.head_dim, config.head_dim}};

@@ -13,8 +13,9 @@ namespace troupe {
 /// Where a file has the rows of a matrix whose outputs are heads, or the numbers of its bias.
 struct row_order {
   /// It turns neighbours, the numbers 2 i and 2 i + 1 of a head. Here the numbers i and i + turned / 2 turn together.
-  std::int64_t dim = 0;     ///< of a head; 0: it does not
-  std::int64_t turned = 0;  ///< how much of it turns, from its beginning
+  std::int64_t dim = 0;      ///< of a head; 0: it does not
+  std::int64_t turned = 0;   ///< how much of it turns, from its beginning
+  bool turned_last = false;  ///< the file has that part at the head's end
 
   /// It has several parts of each head together, and then those of the next head. Here all heads' rows of one part
   /// follow each other, and then those of the next part.
@@ -32,7 +33,8 @@ struct row_order {
     if (groups > 0) return row_of_group(row);
     if (dim == 0) return row;
     const std::int64_t head = row / dim, within = row % dim, half = turned / 2;
-    return within < turned ? head * dim + within % half * 2 + within / half : row;
+    if (within >= turned) return turned_last ? row - turned : row;
+    return head * dim + (turned_last ? dim - turned : 0) + within % half * 2 + within / half;
   }
   bool is_ours() const { return heads == 0 && groups == 0 && dim == 0; }
   /// Of all parts together.

@@ -47,7 +47,7 @@ class tensor_check {
 
   void operator()(const std::string& name, const tensor_view* tensor) const {
     if (!is_of_layer(name) || used_.contains(name) || is_of_shared_keys(name)) return;
-    if (is_gguf_ ? is_table(name) : changes_nothing(name, tensor)) return;
+    if (is_gguf_ ? is_table(name) || is_of_latent_heads(name) : changes_nothing(name, tensor)) return;
     refuse("{}: has the tensor \"{}\", which models of the architecture {} {}do not have: it is another one{}",
            model_.path.string(), name.substr(0, 200), model_.config.family,
            is_gguf_ ? "" : "as config.json describes it ", is_gguf_ ? "" : ", or config.json is wrong");
@@ -68,6 +68,11 @@ class tensor_check {
     for (const std::string_view part : {".self_attn.k_", ".self_attn.v_", ".attn_k", ".attn_v"})
       if (name.find(part) != name.npos) return true;
     return false;
+  }
+
+  /// Some GGUF files have what heads read and give together, too.
+  bool is_of_latent_heads(std::string_view name) const {
+    return model_.config.is_latent() && name.ends_with(".attn_kv_b.weight");
   }
 
   static bool is_table(std::string_view name) {

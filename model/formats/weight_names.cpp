@@ -53,6 +53,10 @@ class wanted_list {
     matrix(layer, part, outs, ins, bias);
     for (std::size_t i = first; i < list.size(); ++i) list[i].expert = number;
   }
+  void head(std::int64_t layer, std::int64_t number, std::string_view part, std::int64_t outs, std::int64_t ins) {
+    matrix(layer, part, outs, ins);
+    list.back().head = number;
+  }
   void vector(std::int64_t layer, std::string_view part, std::string_view kind, std::int64_t size) {
     list.push_back({.layer = layer, .part = part, .kind = kind, .outs = 1, .ins = size, .vector = true});
   }
@@ -99,6 +103,17 @@ void want_delta(wanted_list& want, const model_config& config, std::int64_t laye
   want.norm(layer, delta_parts::norm, delta.value_dim, false);
 }
 
+/// Norms of what queries are made of and of what is kept, and the matrices of heads.
+void want_latent(wanted_list& want, const model_config& config, std::int64_t layer) {
+  const latent_config& latent = config.latent;
+  if (latent.query_rank > 0) want.norm(layer, "self_attn.q_norm", latent.query_rank, false);
+  want.norm(layer, "self_attn.k_norm", latent.rank, false);
+  for (std::int64_t head = 0; head < config.heads; ++head) {
+    want.head(layer, head, latent_query, latent.rank, latent.plain);
+    want.head(layer, head, latent_value, latent.value, latent.rank);
+  }
+}
+
 void want_layer(wanted_list& want, const model_config& config, std::int64_t layer) {
   if (config.input_norms) {
     want.norm(layer, "input_layernorm", config.hidden, config.norm_bias);
@@ -113,6 +128,7 @@ void want_layer(wanted_list& want, const model_config& config, std::int64_t laye
     want.norm(layer, "self_attn.q_norm", config.q_norm_size(layer), false);
     if (config.keeps_keys(layer)) want.norm(layer, "self_attn.k_norm", config.k_norm_size(layer), false);
   }
+  if (attends && config.is_latent()) want_latent(want, config, layer);
   for (const linear_kind kind : linear_kinds_of(config, layer)) {
     if (kind == linear_kind::delta_out) want_delta(want, config, layer);
     if (kind == linear_kind::convolution_out)
@@ -168,14 +184,34 @@ void find_in_turn(const wanted_weight& weight, linear_kind kind, weight_place& i
   into.first_out = kind == linear_kind::up ? 1 : 0;
 }
 
+/// A folder has both of a head's matrices in one tensor, and the query's the other way round; a GGUF file has two
+/// tensors with a matrix for each head.
+void find_head(const wanted_weight& weight, const model_config& config, naming names, weight_place& into) {
+  const latent_config& latent = config.latent;
+  const std::int64_t both = latent.plain + latent.value;
+  if (names == naming::gguf) {
+    into.members = config.heads;
+    into.all_outs = weight.outs;
+  } else if (weight.part == latent_value) {
+    into.all_outs = config.heads * both;
+    into.first_out = weight.head * both + latent.plain;
+  } else {
+    into.transposed = true;
+    into.all_outs = weight.outs;
+    into.all_ins = config.heads * both;
+    into.first_in = weight.head * both;
+  }
+}
+
 /// One that holds several of our linear layers has their outputs one after the other.
 void find_share(const wanted_weight& weight, const model_config& config, naming names, weight_place& into) {
   const auto own = weight.vector ? weight.ins : weight.outs;
   into.all_outs = own;
   const auto kind = linear_from_name(weight.part);
+  if (weight.head >= 0) return find_head(weight, config, names, into);
   if (weight.expert >= 0) {
     if (!has_experts_together(config, names)) return;
-    into.experts = config.experts.count;
+    into.members = config.experts.count;
     if (names == naming::gguf && !config.joined_experts) return;
     if (config.family == "gpt-oss") return find_in_turn(weight, *kind, into);
     // Qwen3-VL's, as published, are [in, out]; transformers 5 writes them as its class has them
@@ -210,8 +246,10 @@ void find_share(const wanted_weight& weight, const model_config& config, naming 
 
 std::string wanted_weight::name() const {
   if (layer < 0) return fmt::format("{}.{}", part, kind);
+  const std::string_view own = part.substr(part.find('.') + 1);
+  if (head >= 0) return fmt::format("model.layers.{}.self_attn.heads.{}.{}.{}", layer, head, own, kind);
   if (expert < 0) return fmt::format("model.layers.{}.{}.{}", layer, part, kind);
-  return fmt::format("model.layers.{}.mlp.experts.{}.{}.{}", layer, expert, part.substr(part.find('.') + 1), kind);
+  return fmt::format("model.layers.{}.mlp.experts.{}.{}.{}", layer, expert, own, kind);
 }
 
 std::vector<wanted_weight> wanted_weights(const model_config& config) {

@@ -12,6 +12,8 @@ namespace troupe::detail {
 
 /// Our name of what a layer of short convolutions has between its linear layers: a row for each row that it sees.
 constexpr std::string_view short_convolution = "conv.conv";
+/// And of what brings a head's query to the row that latent attention keeps, and back what it mixes from such rows.
+constexpr std::string_view latent_query = "self_attn.query_up", latent_value = "self_attn.value_up";
 
 /// A weight that a model of some configuration has, under our name.
 struct wanted_weight {
@@ -19,6 +21,7 @@ struct wanted_weight {
   std::string_view part;     ///< "self_attn.q_proj", "model.norm"
   std::string_view kind;     ///< "weight" or "bias"
   std::int64_t expert = -1;  ///< of the layer; -1: of the layer itself
+  std::int64_t head = -1;    ///< likewise, of latent attention
   std::int64_t outs = 0;     ///< 1 for a vector
   std::int64_t ins = 0;
   bool vector = false;
@@ -42,11 +45,12 @@ struct weight_place {
   std::int64_t first_out = 0;
   std::int64_t all_outs = 0;  ///< of the tensor in the file: three times ours for a fused q, k, v
   bool transposed = false;
+  std::int64_t first_in = 0, all_ins = 0;  ///< of one that is transposed, where others' inputs are in it, too
   bool either_way = false;  ///< or not: as its shape says, which is taken as [out, in] where both are one
   row_order order = {};
   std::int64_t step = 1;     ///< from one of our outputs to the next: 2 where those of two layers take turns
-  std::int64_t experts = 0;  ///< > 0: the tensor has a dimension more, in front: so many matrices or vectors, one of
-                             ///< them ours
+  std::int64_t members = 0;  ///< > 0: the tensor has a dimension more, in front: so many experts' or heads' matrices
+                             ///< or vectors, one of them ours
   bool has_unit = false;     ///< there is a dimension of one between outputs and inputs
   bool is_flat = false;      ///< a matrix of one row that the file has as a vector
   float plus = 0;            ///< is added to what the file has

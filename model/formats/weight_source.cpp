@@ -34,7 +34,7 @@ void read_tile(const weight_source& source, std::int64_t first, std::int64_t col
   std::array<float, tile_rows * tile_columns> tile;
   const auto width = source.tensor.shape[1];
   for (std::int64_t i = 0; i < rows; ++i) {
-    const std::array<std::int64_t, 1> before = {(row + i) * width + source.file_row(first)};
+    const std::array<std::int64_t, 1> before = {(source.first_in + row + i) * width + source.file_row(first)};
     const auto* from = source.tensor.data.data() + byte_size(source.tensor.type, before, source.origin);
     read_in_turn(source.tensor.type, from, columns, source.step, tile.data() + i * tile_columns);
   }
@@ -47,6 +47,15 @@ void read_transposed(const weight_source& source, std::int64_t first, std::int64
     for (std::int64_t row = 0; row < source.ins; row += tile_rows)
       read_tile(source, first + c, std::min(tile_columns, count - c), row, std::min(tile_rows, source.ins - row),
                 to + c * source.ins);
+}
+
+/// Codes are read by whole rows of the file, of each of which our rows take a part.
+void read_transposed_codes(const weight_source& source, std::int64_t first, std::int64_t count, float* to) {
+  std::vector<float> row(to_size(source.outs));
+  for (std::int64_t i = 0; i < source.ins; ++i) {
+    source.codes->read_row(source.first_in + i, row.data());
+    for (std::int64_t r = 0; r < count; ++r) to[r * source.ins + i] = row[to_size(first + r)];
+  }
 }
 
 }  // namespace
@@ -65,6 +74,7 @@ void weight_source::read_rows(std::int64_t first, std::int64_t count, float* to)
     if (count > 0) read_vector(*this, to);
     return;
   }
+  if (codes && transposed) return read_transposed_codes(*this, first, count, to);
   if (codes) {
     for (std::int64_t row = 0; row < count; ++row) codes->read_row(file_row(first + row), to + row * ins);
     return;

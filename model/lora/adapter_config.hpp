@@ -7,15 +7,13 @@
 #include <vector>
 
 #include "model/lora/module_pattern.hpp"
+#include "model/ops/kernels.hpp"  // most_adapter_rank
 
 namespace troupe {
 
-/// The working memory of a pass is laid out for it.
-inline constexpr std::int64_t most_adapter_rank = 512;
-
 /// How large an adapter's factors are, and by what their product is multiplied, module by module: as PEFT says it.
 struct factor_rules {
-  std::int64_t rank = 8;
+  std::int64_t rank = 8;  ///< most_adapter_rank at most
   double alpha = 16;
   bool rank_stabilized = false;  ///< scale alpha / sqrt(rank) instead of alpha / rank: rsLoRA
   /// By patterns that fit the end of a module's name from a dot on. The first that fits counts.

@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/paths.hpp"
 #include "base/to_size.hpp"
+#include "model/formats/gguf.hpp"
 #include "model/formats/json_input.hpp"
 #include "model/formats/safetensors.hpp"
 #include "model/lora/adapter_gguf.hpp"
@@ -161,7 +162,7 @@ void check_adapter_folder(const std::filesystem::path& folder) {
   for (const std::string_view name : {adapter_config_name, adapter_weights_name}) {
     if (path_exists(folder / name)) continue;
     for (const auto& entry : entries_of(folder))
-      if (is_gguf_file(entry))
+      if (is_gguf_file(entry) && is_named_as_weights(entry))
         refuse("{}: has no {}: name {}, if you mean that", folder.string(), name, entry.string());
     refuse("{}: has no {}: an adapter as PEFT writes it is a folder with {} and {}", folder.string(), name,
            adapter_config_name, adapter_weights_name);

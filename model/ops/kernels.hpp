@@ -101,6 +101,9 @@ struct factor_view {
 
 constexpr int low_rank_rows = 8;  ///< that a kernel does together
 
+/// The working memory of a pass, and that of GPUs' kernels, is laid out for it.
+constexpr std::int64_t most_adapter_rank = 512;
+
 /// y += B (scales * A x) for some rows.
 struct low_rank_args {
   factor_view a, b;

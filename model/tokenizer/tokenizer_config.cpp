@@ -151,7 +151,7 @@ void settle(const end_rule& rule, const text_end& end, std::initializer_list<std
   if (!rule.add) return;
   if (*rule.add && !token) refuse("{}: \"{}\" is true, but no such token is named", config.where, add_key);
   const bool there = token && std::find(list.begin(), list.end(), *token) != list.end();
-  if (*rule.add && !there) list.insert(at_front ? list.begin() : list.end(), *token);
+  if (*rule.add && !there) list = {*token};  // in place of another that the file's template has, as Llama's classes do
   if (!*rule.add && there) std::erase(list, *token);
 }
 

@@ -22,6 +22,7 @@ std::int64_t widest_queries(const model_config& config) {
   std::int64_t widest = 0;
   for (std::int64_t layer = 0; layer < config.layers; ++layer)
     widest = std::max(widest, linear_shape(config, layer, linear_kind::q).first);
+  if (config.is_latent()) widest = std::max(widest, config.heads * config.latent.row());
   return widest;
 }
 
@@ -46,6 +47,10 @@ cpu_train_pass::row_strides::row_strides(const trained_model& model)
       share(train_stride(model.config.delta.value_heads)),
       branch(model.config.mixes_by(mixer_kind::convolution) ? train_stride(3 * model.config.hidden) : 0),
       token(model.config.layer_embedding > 0 ? train_stride(model.config.layer_embedding) : 0),
+      down(train_stride(model.config.latent.query_rank)),
+      query(train_stride(model.config.heads * model.config.latent.query())),
+      given(train_stride(model.config.heads * model.config.latent.value)),
+      part(train_stride(std::max({model.config.latent.rank, model.config.latent.plain, model.config.latent.value}))),
       lora(rounded_up(largest_rank(model), 16)),
       widest(widest_row(model.config)) {}
 
@@ -61,9 +66,11 @@ void cpu_train_pass::each_activation(activations& a, std::span<const trained_lay
   if (any_has(layers, linear_kind::q)) {
     visit(a.q, s.q);
     visit(a.k, s.kv);
-    visit(a.v, s.kv);
+    if (!config.is_latent()) visit(a.v, s.kv);
     visit(a.mixed, s.q);
   }
+  if (any_has(layers, linear_kind::q_down)) visit(a.down, s.down);
+  if (config.is_latent()) visit(a.values, s.given);
   if (any_has(layers, linear_kind::delta_qkv)) {
     visit(a.qkv, s.channel);
     visit(a.z, s.value);
@@ -91,6 +98,14 @@ void cpu_train_pass::each_row_buffer(const model_config& config, const row_strid
   visit(&p::normed_, s.hidden);
   if (config.output_norms) visit(&p::middle_, s.hidden);
   if (config.joint_qk_norm) visit(&p::normed_q_, s.q), visit(&p::normed_k_, s.kv);
+  if (config.is_latent()) {
+    visit(&p::normed_k_, s.kv);
+    visit(&p::own_queries_, s.query);
+    visit(&p::dgiven_, s.given);
+    visit(&p::part_, s.part);
+    visit(&p::part_gradient_, s.part);
+  }
+  if (config.latent.query_rank > 0) visit(&p::normed_down_, s.down), visit(&p::ddown_, s.down);
   visit(&p::gradient_, s.hidden);
   if (config.parallel) visit(&p::mlp_input_gradient_, s.hidden);
   visit(&p::inner_, std::max({s.hidden, s.q, s.value}));

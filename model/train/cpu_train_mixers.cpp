@@ -37,7 +37,7 @@ void cpu_train_pass::mix(const training_rows& batch, std::size_t layer, activati
                          float_rows out) {
   switch (model_.config.mixer_of(static_cast<std::int64_t>(layer))) {
     case mixer_kind::attention:
-      return attend(batch, layer, a, in, out);
+      return model_.config.is_latent() ? attend_latent(batch, layer, a, in, out) : attend(batch, layer, a, in, out);
     case mixer_kind::delta:
       return run_delta(batch, layer, a, in, out);
     case mixer_kind::convolution:
@@ -49,7 +49,8 @@ void cpu_train_pass::mix_back(const training_rows& batch, std::size_t layer, act
                               std::pair<float_rows, into> to) {
   switch (model_.config.mixer_of(static_cast<std::int64_t>(layer))) {
     case mixer_kind::attention:
-      return attend_back(batch, layer, a, given, to);
+      return model_.config.is_latent() ? latent_back(batch, layer, a, given, to)
+                                       : attend_back(batch, layer, a, given, to);
     case mixer_kind::delta:
       return delta_back(batch, layer, a, given, to);
     case mixer_kind::convolution:
@@ -69,7 +70,8 @@ attention_pass::input cpu_train_pass::attention_input(const training_rows& batch
   const auto at = static_cast<std::int64_t>(layer);
   const model_config& config = model_.config;
   const shared_rows* shared = config.shares_keys(at) ? &shared_[to_size(config.rope_of(at))] : nullptr;
-  const buffer &k = shared ? shared->k : config.joint_qk_norm ? normed_k_ : a.k, &v = shared ? shared->v : a.v;
+  const bool norms_keys = config.joint_qk_norm || config.is_latent();
+  const buffer &k = shared ? shared->k : norms_keys ? normed_k_ : a.k, &v = shared ? shared->v : a.v;
   return {.batch = batch,
           .layer = model_.layers[layer],
           .k_norm = model_.layers[to_size(config.keys_of(at))].k_norm,

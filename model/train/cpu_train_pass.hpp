@@ -32,6 +32,7 @@ class cpu_train_pass final : public train_pass {
   using buffer = aligned_buffer<float>;
   struct activations {
     buffer q, k, v, mixed;                      ///< of a layer that attends
+    buffer down, values;                        ///< of one of latent attention: before the norm, and what heads give
     buffer qkv, z, delta_b, delta_a, answered;  ///< of one of linear attention
     buffer branches, convolved;                 ///< of one of short convolutions: b, c and x, and what they make
     std::array<buffer, linear_kinds> lora;      ///< A x of each linear layer that is adapted
@@ -54,7 +55,8 @@ class cpu_train_pass final : public train_pass {
   struct row_strides {
     explicit row_strides(const trained_model& model);
     std::int64_t hidden, q, kv, ffn, channel, value, share, branch, token;
-    std::int64_t lora, widest;  ///< lora: 0 where none is trained
+    std::int64_t down, query, given, part;  ///< of latent attention: part is of one head
+    std::int64_t lora, widest;              ///< lora: 0 where none is trained
   };
 
   // cpu_train_memory.cpp
@@ -78,6 +80,11 @@ class cpu_train_pass final : public train_pass {
   float_rows ffn_rows(const buffer& memory) const { return {memory.data(), strides_.ffn}; }
   float_rows channel_rows(const buffer& memory) const { return {memory.data(), strides_.channel}; }
   float_rows value_rows(const buffer& memory) const { return {memory.data(), strides_.value}; }
+  float_rows down_rows(const buffer& memory) const { return {memory.data(), strides_.down}; }
+  /// As their linear layer makes them, before they look for what is kept.
+  float_rows own_query_rows(const buffer& memory) const { return {memory.data(), strides_.query}; }
+  float_rows given_rows(const buffer& memory) const { return {memory.data(), strides_.given}; }
+  float_rows part_rows(const buffer& memory) const { return {memory.data(), strides_.part}; }
   float_rows branch_rows(const buffer& memory) const { return {memory.data(), strides_.branch}; }
   float_rows share_rows(const buffer& memory) const { return {memory.data(), strides_.share}; }
   /// A x of this linear layer.
@@ -116,6 +123,28 @@ class cpu_train_pass final : public train_pass {
   /// out = in + what o or down gives, or its norm. `out` may be null where only what backward reads is wanted.
   void add_output(const trained_layer& weights, linear_kind kind, const_float_rows x, activations& a,
                   const_float_rows in, float_rows out);
+
+  // cpu_train_latent.cpp
+  void attend_latent(const training_rows& batch, std::size_t layer, activations& a, const_float_rows in,
+                     float_rows out);
+  void latent_back(const training_rows& batch, std::size_t layer, activations& a, const_float_rows given,
+                   std::pair<float_rows, into> to);
+  /// normed_k_ and, where queries are made of a shorter row, normed_down_.
+  void normalize_latent(const trained_layer& weights, const activations& a);
+  /// From the gradient of normed rows to that of theirs, in place.
+  void normalize_kept_back(const trained_layer& weights, const activations& a);
+  void normalize_down_back(const trained_layer& weights, const activations& a);
+  /// Of all heads side by side, each head's numbers from `first` on.
+  struct head_rows {
+    float_rows rows;
+    std::int64_t step, first, count;
+  };
+  void copy_heads(const head_rows& from, const head_rows& to);
+  /// Each head's numbers by its matrix, and back.
+  void multiply_heads(const trained_layer& weights, trained_matrix head_parts<trained_matrix>::*by,
+                      const head_rows& from, const head_rows& to);
+  void multiply_heads_back(const trained_layer& weights, trained_matrix head_parts<trained_matrix>::*by,
+                           const head_rows& from, const head_rows& to);
 
   // cpu_train_mixers.cpp: what rows read of each other
   attention_pass& attention_of(std::size_t layer);
@@ -241,8 +270,9 @@ class cpu_train_pass final : public train_pass {
   buffer mlp_input_gradient_;             // where that of the mlp waits for attention's
   buffer normed_, middle_, normed_q_, normed_k_, active_, active_gradient_, gradient_, inner_, dq_, dk_, dv_, dropped_,
       lora_gradient_;
-  buffer dqkv_, dz_, db_, da_;  // of layers of linear attention
-  buffer dbranches_;            // of those of short convolutions
+  buffer own_queries_, normed_down_, ddown_, dgiven_, part_, part_gradient_;  // of latent attention
+  buffer dqkv_, dz_, db_, da_;                                                // of layers of linear attention
+  buffer dbranches_;                                                          // of those of short convolutions
   /// That later layers read of a layer of each rope, and the gradients that they give back.
   struct shared_rows {
     buffer k, v, dk, dv;

@@ -127,10 +127,8 @@ void master_weights::make(const model_config& config) {
   check(config, "the model to be trained");
   if (config.experts.count > 0)
     refuse("the model is a mixture of experts, of which all weights cannot be trained so far: train an adapter");
-  if (config.has_uneven_layers())
-    refuse(
-        "the model has layers whose heads differ, or that share keys and values, of which all weights cannot be "
-        "trained so far: train an adapter");
+  if (config.has_uncommon_heads())
+    refuse("the model has {}, of which all weights cannot be trained so far: train an adapter", uncommon_heads(config));
   if (config.keeps_states() || config.attention_gate)
     refuse(
         "the model has layers that keep states, or gates of attention, of which all weights cannot be trained so far: "

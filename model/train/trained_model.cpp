@@ -26,6 +26,7 @@ trained_layer frozen(const layer_weights& from) {
   to.k_norm = frozen(from.k_norm);
   to.attention_output_norm = frozen(from.attention_output_norm);
   to.mlp_output_norm = frozen(from.mlp_output_norm);
+  for (const auto& head : from.heads) to.heads.push_back({frozen(head.query), frozen(head.value)});
   to.delta = from.delta;
   to.convolution = from.convolution;
   to.sinks = from.sinks;

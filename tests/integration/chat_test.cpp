@@ -122,6 +122,23 @@ TEST_F(conversation, is_answered_by_the_adapter_that_was_named_last) {
   EXPECT_EQ(said(), "A\nA\nA\n");
 }
 
+TEST_F(conversation, goes_on_without_thoughts_that_special_tokens_tell) {
+  head_.say_in_hello({{"thought_begin", "[THINK]"}, {"thought_end", "[/THINK]"}});
+  begin("one\ntwo\nthree\n");
+  (void)asked("[THINK]Hm[/THINK]A");
+  EXPECT_EQ(asked("[THINK]Hm"), "user:one assistant:A user:two ");
+  EXPECT_EQ(asked("C"), "user:one assistant:A user:two assistant: user:three ");
+  EXPECT_EQ(said(), "[THINK]Hm[/THINK]A\n[THINK]Hm\nC\n") << "which are shown";
+}
+
+TEST_F(conversation, goes_on_with_thoughts_that_the_template_knows_as_a_text) {
+  head_.say_in_hello({{"thought_begin", ""}, {"thought_end", ""}});
+  begin("one\ntwo\n");
+  (void)asked("<think>Hm</think>A");
+  EXPECT_EQ(asked("B"), "user:one assistant:<think>Hm</think>A user:two ");
+  EXPECT_EQ(said(), "<think>Hm</think>A\nB\n");
+}
+
 TEST_F(conversation, ends_where_the_user_says_so_and_tells_other_words_what_there_is) {
   begin("/what\none\n/quit\ntwo\n");
   EXPECT_EQ(asked("A"), "user:one ");

@@ -33,7 +33,7 @@ void played_head::take(const incoming<client_command>& in) {
   commands_.push_back(in.message);
   const command_answer answer = answer_of([&] {
     const bool is_hello = in.message.name == "hello";
-    return (is_hello ? nlohmann::ordered_json{{"instance", instance_}} : answers_(in.message)).dump();
+    return (is_hello ? hello_ : answers_(in.message)).dump();
   });
   links_.send(in.link, answer, in.correlation);
 }
@@ -66,6 +66,11 @@ std::vector<nlohmann::ordered_json> played_head::commanded(const std::string& na
   return all;
 }
 
+void played_head::say_in_hello(const nlohmann::ordered_json& more) {
+  const std::lock_guard lock(mutex_);
+  hello_.update(more);
+}
+
 void played_head::give_link_up() {
   const std::lock_guard lock(mutex_);
   links_.close(link_);
@@ -73,7 +78,7 @@ void played_head::give_link_up() {
 
 void played_head::come_again() {
   const std::lock_guard lock(mutex_);
-  instance_ = "second";
+  hello_["instance"] = "second";
 }
 
 }  // namespace troupe::test

@@ -31,6 +31,9 @@ class played_head {
   /// The arguments of all commands of that name so far.
   std::vector<nlohmann::ordered_json> commanded(const std::string& name) const;
 
+  /// What hello says beside the rest.
+  void say_in_hello(const nlohmann::ordered_json& more);
+
   /// As after a while in which it could not reach the client.
   void give_link_up();
   void come_again();
@@ -41,7 +44,7 @@ class played_head {
   const answering answers_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::string instance_ = "first";
+  nlohmann::ordered_json hello_ = {{"instance", "first"}};
   link_id link_ = no_link;
   std::deque<client_request> asked_;
   std::vector<client_command> commands_;

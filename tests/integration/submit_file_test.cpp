@@ -225,6 +225,23 @@ TEST(submit_file_that_was_interrupted, sends_the_lines_that_the_job_does_not_hav
   EXPECT_EQ(head.commanded("job.seal").size(), 1u);
 }
 
+TEST(submit_file_with_long_lines, sends_them_in_pieces_that_a_slow_link_passes) {
+  const temp_folder folder;
+  played_head head([](const client_command& asked) -> json {
+    if (asked.name == "job.create") return {{"state", "receiving"}, {"received", 0}};
+    return {{"job", {{"state", "succeeded"}, {"ok", 3}, {"failed", 0}, {"lines", 3}}}, {"outputs", json::array()}};
+  });
+  std::string text;
+  for (int i = 0; i < 3; ++i) text += json{{"prompt", std::string(300 << 10, 'x')}}.dump() + "\n";
+  process client({TROUPE_BINARY, "submit", "--connect", head.endpoint(), "--file",
+                  folder.write("in.jsonl", text).string(), "--out", (folder.path() / "out").string()},
+                 folder.path() / "said");
+  ASSERT_EQ(client.wait(), 0) << client.error();
+  const auto pieces = head.commanded("job.lines");
+  ASSERT_EQ(pieces.size(), 3u);
+  for (const json& piece : pieces) EXPECT_EQ(piece.at("lines").size(), 1u);
+}
+
 TEST(submit_file_that_was_interrupted, does_not_leave_a_new_job_to_wait_for_its_lines) {
   const temp_folder folder;
   std::atomic<pid_t> sending = 0;

@@ -125,7 +125,8 @@ class gloo_rank final : public collective {
       : collective(group.rank, group.size),
         context_(std::make_shared<gloo::rendezvous::Context>(group.rank, group.size)),
         heartbeat_(std::min<std::chrono::milliseconds>(timeout / 4, longest_heartbeat)) {
-    std::shared_ptr<gloo::transport::Device> device = gloo::transport::tcp::CreateDevice(place.host().c_str());
+    std::shared_ptr<gloo::transport::Device> device =
+        gloo::transport::tcp::CreateDevice(place.host_among(group).c_str());
     context_->setTimeout(timeout);
     exchanged_addresses addresses(group, place);
     context_->connectFullMesh(addresses, device);

@@ -6,10 +6,10 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <thread>
 
@@ -85,93 +85,137 @@ file_descriptor connect_to(const std::string& place, moment deadline, const std:
   return {};
 }
 
-/// Everyone's words, as rank 0 tells them; nothing if it is not there or has no time for this group.
-std::optional<std::vector<std::string>> try_to_visit_rank_0(const rank_group& group, const std::string& own_word,
-                                                            moment deadline) {
+/// Of all ranks but rank 0, in their order.
+using visitors = std::vector<std::optional<visitor>>;
+
+/// `place`: as it is called if somebody does not come.
+visitors await_visitors(int listener, const rank_group& group, const std::string& place) {
+  const moment deadline = std::chrono::steady_clock::now() + group.patience;
+  visitors came(to_size(group.size - 1));
+  const auto missing = [&] { return std::find(came.begin(), came.end(), std::nullopt) - came.begin() + 1; };
+  while (missing() < group.size) {
+    const bool is_late = std::chrono::steady_clock::now() >= deadline;
+    if (is_late || !is_ready(listener, POLLIN, deadline, group.stop))
+      throw collective_failure(fmt::format("rank {} of {} did not come to {}", missing(), group.size, place));
+    if (auto next = accept_visitor(listener, group, deadline)) came[to_size(next->rank - 1)] = std::move(next);
+  }
+  return came;
+}
+
+void tell_all(visitors& came, const std::vector<std::string>& words) {
+  for (auto& each : came)
+    for (const std::string& word : words)
+      if (!each->to.send_text(word))
+        throw collective_failure(fmt::format("rank {} of {} went away", each->rank, words.size()));
+}
+
+/// The address by which visitors from other machines have found rank 0, if there are any.
+std::string host_found_by(const visitors& came) {
+  std::string host;
+  for (const auto& each : came)
+    if (const auto at = each->to.local_address(); host.empty() || !at.is_loopback()) host = at.in_numbers().host;
+  return host;
+}
+
+/// What a visit to rank 0 brought.
+struct visit {
+  std::vector<std::string> words;  ///< everyone's
+  std::string own_host;            ///< where this machine is for rank 0
+};
+
+/// Nothing if rank 0 is not there or has no time for this group.
+std::optional<visit> try_to_visit_rank_0(const rank_group& group, const std::string& own_word, moment deadline) {
   file_descriptor socket = connect_to(group.place, deadline, group.stop);
   if (!socket.is_open()) return {};
   connection to(std::move(socket), deadline, group.stop);
   if (!to.send_number(magic) || !to.send_text(group.name) || !to.send_number(static_cast<std::uint32_t>(group.rank)) ||
       !to.send_text(own_word))
     return {};
-  std::vector<std::string> words;
+  visit made{{}, to.local_address().in_numbers().host};
   for (int rank = 0; rank < group.size; ++rank) {
     auto word = to.receive_text(meeting_place::longest_word);
     if (!word) return {};
-    words.push_back(std::move(*word));
+    made.words.push_back(std::move(*word));
   }
-  return words;
+  return made;
 }
 
-std::vector<std::string> visit_rank_0(const rank_group& group, const std::string& own_word) {
+visit visit_rank_0(const rank_group& group, const std::string& own_word) {
   const moment deadline = std::chrono::steady_clock::now() + group.patience;
   while (!group.stop.stop_requested() && std::chrono::steady_clock::now() < deadline) {
-    if (auto words = try_to_visit_rank_0(group, own_word, deadline)) return std::move(*words);
+    if (auto made = try_to_visit_rank_0(group, own_word, deadline)) return std::move(*made);
     std::this_thread::sleep_for(between_tries);
   }
   throw collective_failure(fmt::format("rank 0 of {} is not at {}", group.size, group.place));
 }
 
+void check(const rank_group& group, const std::string& own_word) {
+  if (own_word.size() > meeting_place::longest_word || group.name.size() > longest_group_name || group.size < 1 ||
+      group.rank < 0 || group.rank >= group.size)
+    refuse("rank {} of {} cannot meet the others in {}", group.rank, group.size, group.name);
+}
+
+/// Where to listen for those who know this machine by that name.
+std::vector<socket_address> places_of(const std::string& name) {
+  const auto is_loopback = [](const socket_address& each) { return each.is_loopback(); };
+  auto addresses = addresses_of(name, "0", AI_PASSIVE | AI_NUMERICSERV);
+  const auto loopbacks = std::stable_partition(addresses.begin(), addresses.end(), std::not_fn(is_loopback));
+  if (addresses.empty() || loopbacks != addresses.begin() || is_loopback_host(name)) return addresses;
+  // Many machines call themselves by a loopback (127.0.1.1), where no other machine comes: others know the address.
+  auto all = addresses_of("", "0", AI_PASSIVE | AI_NUMERICSERV);
+  // The one of IPv6 is for both kinds.
+  std::stable_partition(all.begin(), all.end(), [](const auto& each) { return each.family() == AF_INET6; });
+  return all;
+}
+
 }  // namespace
 
 meeting_place::meeting_place(const std::string& name) {
-  auto addresses = addresses_of(name, "0", AI_PASSIVE | AI_NUMERICSERV);
-  if (addresses.empty()) refuse("{}: cannot be looked up: name an address of this machine", name);
-  // On many machines their own name is a loopback first, where no other machine comes.
-  std::stable_partition(addresses.begin(), addresses.end(), [](const auto& each) { return !each.is_loopback(); });
-  const auto found =
-      std::find_if(addresses.begin(), addresses.end(), [this](const auto& each) { return listen(each); });
-  if (found == addresses.end())
+  const auto places = places_of(name);
+  if (places.empty()) refuse("{}: cannot be looked up: name an address of this machine", name);
+  if (std::none_of(places.begin(), places.end(), [this](const auto& each) { return listen(each); }))
     refuse("{}: ranks cannot meet there ({}): name an address of this machine", name, std::strerror(errno));
-  socket_address bound;
-  bound.length = sizeof bound.bytes;
-  std::array<char, INET6_ADDRSTRLEN + 16> host{};  // and a zone
-  std::array<char, 8> port{};
-  auto* const to = reinterpret_cast<sockaddr*>(&bound.bytes);
-  if (::getsockname(listener_.number(), to, &bound.length) != 0 ||
-      ::getnameinfo(to, bound.length, host.data(), host.size(), port.data(), port.size(),
-                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
-    refuse("{}: ranks cannot meet there: name another address of this machine", name);
-  host_ = host.data();
-  endpoint_ = fmt::format("{}:{}", name, port.data());
+  const host_port bound = local_address_of(listener_.number()).in_numbers();
+  host_ = bound.host;
+  endpoint_ = fmt::format("{}:{}", name, bound.port);
 }
 
 bool meeting_place::listen(const socket_address& at) {
   listener_ = file_descriptor(::socket(at.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  return listener_.is_open() && ::bind(listener_.number(), at.get(), at.length) == 0 &&
-         ::listen(listener_.number(), 64) == 0;
+  if (!listener_.is_open()) return false;
+  const int no = 0;
+  ::setsockopt(listener_.number(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);  // fails for IPv4, which has no such
+  return ::bind(listener_.number(), at.get(), at.length) == 0 && ::listen(listener_.number(), 64) == 0;
 }
 
-std::vector<std::string> meeting_place::exchange_words(const rank_group& group, std::string own_word) {
-  if (own_word.size() > longest_word || group.name.size() > longest_group_name || group.size < 1 || group.rank < 0 ||
-      group.rank >= group.size)
-    refuse("rank {} of {} cannot meet the others in {}", group.rank, group.size, group.name);
-  return group.rank == 0 ? await_visitors(group, std::move(own_word)) : visit_rank_0(group, own_word);
-}
-
-std::vector<std::string> meeting_place::await_visitors(const rank_group& group, std::string own_word) const {
-  const moment deadline = std::chrono::steady_clock::now() + group.patience;
-  std::vector<std::string> words(to_size(group.size));
-  std::vector<std::optional<connection>> connections(words.size());
-  words.front() = std::move(own_word);
-  const auto missing = [&] {
-    return std::find(connections.begin() + 1, connections.end(), std::nullopt) - connections.begin();
-  };
-  while (missing() < group.size) {
-    const bool is_late = std::chrono::steady_clock::now() >= deadline;
-    if (is_late || !is_ready(listener_.number(), POLLIN, deadline, group.stop))
-      throw collective_failure(fmt::format("rank {} of {} did not come to {}", missing(), group.size, endpoint_));
-    auto came = accept_visitor(listener_.number(), group, deadline);
-    if (!came) continue;
-    const auto rank = to_size(came->rank);
-    words[rank] = std::move(came->word);
-    connections[rank].emplace(std::move(came->to));
-  }
-  for (std::size_t rank = 1; rank < connections.size(); ++rank)
-    for (const std::string& word : words)
-      if (!connections[rank]->send_text(word))
-        throw collective_failure(fmt::format("rank {} of {} went away", rank, group.size));
+std::vector<std::string> meeting_place::exchange_words(const rank_group& group, std::string own_word) const {
+  check(group, own_word);
+  if (group.rank != 0) return visit_rank_0(group, own_word).words;
+  visitors came = await_visitors(listener_.number(), group, called());
+  std::vector<std::string> words{std::move(own_word)};
+  for (auto& each : came) words.push_back(std::move(each->word));
+  tell_all(came, words);
   return words;
+}
+
+// A rank on rank 0's machine may come to it by a loopback; its address for others is then rank 0's.
+std::string meeting_place::host_among(rank_group group) const {
+  group.name += ".hosts";
+  check(group, {});
+  if (group.rank == 0) {
+    visitors came = await_visitors(listener_.number(), group, called());
+    const std::string host = is_everywhere() && !came.empty() ? host_found_by(came) : host_;
+    tell_all(came, std::vector(to_size(group.size), host));
+    return host;
+  }
+  const visit made = visit_rank_0(group, {});
+  if (!is_everywhere()) return host_;
+  return is_loopback_host(made.own_host) ? made.words.front() : made.own_host;
+}
+
+std::string meeting_place::called() const {
+  if (endpoint_.starts_with(host_)) return endpoint_;
+  return fmt::format("{} (here {})", endpoint_, is_everywhere() ? "every address" : host_);
 }
 
 }  // namespace troupe

@@ -26,19 +26,25 @@ class meeting_place {
  public:
   static constexpr std::size_t longest_word = 1 << 16;
 
-  /// `name`: an address or name of this machine; the port is any free one. Throws input_error.
+  /// `name`: an address or name of this machine; the port is any free one. If only other machines know where the name
+  /// leads, as this one calls itself by a loopback, it listens at every address. Throws input_error.
   explicit meeting_place(const std::string& name);
 
   const std::string& host() const { return host_; }          ///< the address where it listens, in numbers
   const std::string& endpoint() const { return endpoint_; }  ///< name:port
 
+  /// An address of this process, in numbers, by which the whole group reaches it. All ranks must ask for theirs. Throws
+  /// as exchange_words does.
+  std::string host_among(rank_group group) const;
+
   /// Everyone's words in the order of ranks, each at most `longest_word`. Throws collective_failure where somebody does
   /// not come. Rank 0 uses this place, the others go to `group.place`.
-  std::vector<std::string> exchange_words(const rank_group& group, std::string own_word);
+  std::vector<std::string> exchange_words(const rank_group& group, std::string own_word) const;
 
  private:
   bool listen(const socket_address& at);
-  std::vector<std::string> await_visitors(const rank_group& group, std::string own_word) const;
+  std::string called() const;  ///< for people: also where it listens, if its name does not say that
+  bool is_everywhere() const { return host_ == "::" || host_ == "0.0.0.0"; }
 
   std::string host_, endpoint_;
   file_descriptor listener_;

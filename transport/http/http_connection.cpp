@@ -94,9 +94,7 @@ void http_connection::parse() {
       const auto [status, why] = refusal_of(fault, shared_->options.body_bytes);
       return refuse_with(status, why);
     }
-    if (parser_->is_header_done() && !head_taken_ && !take_head()) return;
-    if (parser_->is_header_done() && !reserve_body()) return;
-    if (parser_->is_header_done()) extend_body_time();
+    if (parser_->is_header_done() && !take_in()) return;
     if (parser_->is_done()) return dispatch(true);
     if (fault != beast::http::error::need_more) continue;
     // The parser bounds a head, but neither the line before a chunk nor the fields after the last one.
@@ -122,11 +120,19 @@ void http_connection::begin_request() {
   set_deadline(shared_->options.header_time);
 }
 
+/// The head, and what has come of the body. False where the request is refused already.
+bool http_connection::take_in() {
+  if (!head_taken_ && !take_head()) return false;
+  if (!reserve_body()) return false;
+  extend_body_time();
+  return true;
+}
+
 /// False where the request is refused already. What has come counts, not what is announced, so that nobody takes up
 /// room with a few words; and short bodies find room always.
 bool http_connection::reserve_body() {
   const std::size_t come = parser_->get().body().size(), bytes = come > longest_uncounted ? come : 0;
-  if (body_reserved_ == 0 && !may_send(bytes)) return false;
+  if (body_reserved_ == 0 && !admits_body_or_answers(bytes)) return false;
   const std::size_t more = bytes - body_reserved_;
   if (more == 0) return true;
   if (shared_->bodies.take(client_, more, shared_->options.bodies_bytes)) {
@@ -149,7 +155,7 @@ bool http_connection::take_head() {
     refuse_with(fault->status, fault->why);
     return false;
   }
-  if (!may_send(parser_->content_length().value_or(0))) return false;
+  if (!admits_body_or_answers(parser_->content_length().value_or(0))) return false;
   if (parser_->is_done() || !waits_to_go_on(head)) return true;
   writing_ = "HTTP/1.1 100 Continue\r\n\r\n";
   written_ = 0;
@@ -158,15 +164,15 @@ bool http_connection::take_head() {
 }
 
 /// False where the request is answered already: without its body, if that is a long one that nobody wants from there.
-bool http_connection::may_send(std::size_t bytes) {
+bool http_connection::admits_body_or_answers(std::size_t bytes) {
   if (bytes <= longest_uncounted) return true;
-  if (shared_->options.takes_long_body(head_)) return take_request();
+  if (shared_->options.takes_long_body(head_)) return claims_request_or_drops();
   dispatch(false);
   return false;
 }
 
 /// The connection cannot be given up from here on. False where it was.
-bool http_connection::take_request() {
+bool http_connection::claims_request_or_drops() {
   if (awaited_.end()) return true;
   drop();
   return false;
@@ -177,15 +183,13 @@ void http_connection::give_back_body() {
 }
 
 void http_connection::dispatch(bool is_whole) {
-  if (!take_request()) return;
+  if (!claims_request_or_drops()) return;
   if (!is_writing_) clear_deadline();
   const bool is_new = parser_->get().version() >= 11, keeps_alive = parser_->get().keep_alive();
   http_request request = std::move(head_);
   if (is_whole) request.body = std::move(parser_->get().body());
   parser_.reset();
-  if (request.id.empty()) request.id = new_request_id();
-  request.client = client_;
-  begin_answer(request.id, request);
+  begin_answer(request);
   answer_->chunked = is_new;
   answer_->keep_alive = is_whole && is_new && keeps_alive && !shared_->stopping;
   answer_->head_only = request.method == "HEAD";
@@ -198,11 +202,13 @@ void http_connection::dispatch(bool is_whole) {
   }
 }
 
-void http_connection::begin_answer(std::string id, const http_request& to) {
+void http_connection::begin_answer(http_request& to) {
+  if (to.id.empty()) to.id = new_request_id();
+  to.client = client_;
   answer_ = std::make_shared<http_answer>();
   answer_->connection = shared_from_this();
   answer_->backlog = shared_->options.stream_backlog;
-  answer_->id = std::move(id);
+  answer_->id = to.id;
   answer_->more_headers = shared_->options.more_headers(to);
 }
 
@@ -217,11 +223,9 @@ http_request http_connection::what_has_come() const {
 }
 
 void http_connection::refuse_with(int status, std::string_view why) {
-  if (!take_request()) return;
+  if (!claims_request_or_drops()) return;
   http_request request = what_has_come();
-  if (request.id.empty()) request.id = new_request_id();
-  request.client = client_;
-  begin_answer(request.id, request);
+  begin_answer(request);
   parser_.reset();
   give_back_body();
   answer_->keep_alive = false;

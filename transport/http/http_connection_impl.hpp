@@ -119,12 +119,13 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
   void parse();
   void skip_empty_lines();
   void begin_request();
+  bool take_in();
   bool reserve_body();
   bool take_head();
-  bool may_send(std::size_t bytes);
-  bool take_request();
+  bool admits_body_or_answers(std::size_t bytes);
+  bool claims_request_or_drops();
   void dispatch(bool is_whole);
-  void begin_answer(std::string id, const http_request& to);
+  void begin_answer(http_request& to);
   http_request what_has_come() const;
   std::string new_request_id();
   void refuse_with(int status, std::string_view why);

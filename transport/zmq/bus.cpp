@@ -129,13 +129,13 @@ send_status bus::impl::send(link_id to, frame message) {
 
 void bus::impl::close(link_id id) {
   const std::lock_guard lock(mutex_);
-  if (link* found = find(id)) remove(*found, true);
+  if (link* found = find(id)) remove(*found, farewell::told);
 }
 
 void bus::impl::run() {
   name_thread_and_block_signals();
   std::vector<news> happened;
-  std::optional<suspicion> suspect;
+  std::optional<question> asked;
   for (int timeout = 0;;) {
     wait_for_input(timeout);
     {
@@ -147,12 +147,12 @@ void bus::impl::run() {
       look_after_links();
       if (stopping_ && may_stop()) break;
       happened.swap(happened_);
-      suspect = next_suspicion();
+      asked = next_question();
       if (stopping_) happened.clear();
       timeout = next_timeout();
     }
     deliver(happened);
-    if (suspect) ask_elsewhere(*suspect);
+    if (asked) ask_elsewhere(*asked);
   }
   const std::lock_guard lock(mutex_);
   close_sockets();
@@ -195,11 +195,12 @@ void bus::impl::watch_signal(int signal, const source& from) const {
 }
 
 // A sender may have consumed the signal of input that came meanwhile, so this looks for input itself.
-void bus::impl::note_input(link* dialed) {
-  bool& noted = dialed != nullptr ? dialed->input_noted : router_noted_;
-  if (noted || !detail::has_input(dialed != nullptr ? dialed->dealer : router_)) return;
+void bus::impl::note_input(link& sent_to) {
+  const bool dialed = sent_to.dialed();
+  bool& noted = dialed ? sent_to.input_noted : router_noted_;
+  if (noted || !detail::has_input(dialed ? sent_to.dealer : router_)) return;
   noted = true;
-  ready_.push_back(dialed != nullptr ? source{source_kind::dealer, dialed->id} : source{source_kind::router});
+  ready_.push_back(dialed ? source{source_kind::dealer, sent_to.id} : source{source_kind::router});
   wake();
 }
 
@@ -208,7 +209,7 @@ void bus::impl::wake() const {
 }
 
 int bus::impl::next_timeout() const {
-  if (!ready_.empty() || (!suspicions_.empty() && !is_asking_)) return 0;
+  if (!ready_.empty() || (!questions_.empty() && !is_asking_)) return 0;
   auto next = std::min(look_after_at_, stop_at_);
   if (!to_confirm_.empty()) next = std::min(next, to_confirm_.front().first);
   if (!redials_.empty()) next = std::min(next, redials_.begin()->first);
@@ -252,7 +253,7 @@ void bus::impl::close_sockets() {
       say(open, detail::control_kind::goodbye);
       open.dealer.set(zmq::sockopt::linger, linger);
     }
-    remove(open, false);
+    remove(open, farewell::silent);
   }
   // Before the socket closes, while the file is still ours: the next process that listens there makes its own.
   if (const auto file = socket_file(options_.listen)) ::unlink(file->c_str());

@@ -15,7 +15,8 @@
 // connected to: it gets what the one before it never confirmed. A process that connected to us counts as gone if it
 // cannot be reached for `forget_after`; whoever connects says whether it tries for ever or gives up as soon.
 //
-// Threads: a sender writes into the socket itself, under the bus' lock; the bus' thread reads, times and calls back.
+// Threads: a sender writes into the socket itself, under the bus' lock; the bus' thread reads, times and calls back;
+// one more looks names up, which no link waits for but the one that needs it.
 //
 // Non-goals: who is on a link (that is said in frames), who is alive (heartbeats are frames), order between links.
 #pragma once

@@ -55,9 +55,21 @@ bool bus::impl::wait_up(link_id id, std::chrono::milliseconds longest, const std
   return up;
 }
 
-// The greeting waits in the socket until the connection is made, and is the first thing that the other side gets.
 void bus::impl::dial(link& to) {
-  to.dealer = detail::dialing_socket(context_, options_, to.endpoint, to.server_key, to.by_ipv6);
+  if (!detail::names_a_host(to.endpoint)) return dial_at(to, to.endpoint);
+  if (to.untried.empty()) {
+    questions_.push_back({to.id, to.endpoint, &impl::look_up});
+    return wake();
+  }
+  const std::string next = std::move(to.untried.front());
+  to.untried.pop_front();
+  dial_at(to, next);
+}
+
+// The greeting waits in the socket until the connection is made, and is the first thing that the other side gets.
+void bus::impl::dial_at(link& to, const std::string& address) {
+  to.dialed_at = address;
+  to.dealer = detail::dialing_socket(context_, options_, address, to.server_key);
   to.monitor = detail::watch(context_, to.dealer,
                              ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CONNECT_RETRIED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
                                  ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL);
@@ -69,7 +81,7 @@ void bus::impl::dial(link& to) {
   // libzmq signals input only after a read that found nothing, so both are read once now.
   ready_.insert(ready_.end(), {{source_kind::dealer, to.id}, {source_kind::dealer_monitor, to.id}});
   wake();
-  to.dealer.connect(to.endpoint);
+  to.dealer.connect(address);
   say(to, detail::control_kind::greeting,
       encode(detail::greeting{.from = instance_,
                               .link = to.id.value,
@@ -91,7 +103,7 @@ void bus::impl::hang_up(link& from) {
 
 void bus::impl::redial_later(link& to) {
   to.patience = std::clamp<std::chrono::milliseconds>(to.patience * 2, 20ms, 500ms);
-  redials_.emplace(now_ + to.patience, to.id);
+  redials_.emplace(clock::now() + to.patience, to.id);
 }
 
 void bus::impl::redial_due() {
@@ -134,9 +146,8 @@ void bus::impl::note_event(link& from, const detail::socket_event& event) {
     case ZMQ_EVENT_DISCONNECTED:
       return note_disconnected(from);
     case ZMQ_EVENT_CONNECT_RETRIED:
-      // libzmq asks a name for one kind of address and takes the first: the listener may have the other kind.
+      // libzmq tries the same address again, but the listener may have another one of its name.
       if (!detail::names_a_host(from.endpoint)) return;
-      from.by_ipv6 = !from.by_ipv6;
       hang_up(from);
       return redial_later(from);
     case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
@@ -145,17 +156,17 @@ void bus::impl::note_event(link& from, const detail::socket_event& event) {
              {fmt::format("{} refuses this process' key: a node needs the head's own cluster.key; a client's "
                           "clients/NAME.pub must lie beside the head's",
                           from.endpoint)},
-             false);
+             farewell::silent);
       return;
     case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
-      if (event.value == mechanism_mismatch) shut(from, {other_mechanism(from.endpoint)}, false);
+      if (event.value == mechanism_mismatch) shut(from, {other_mechanism(from.endpoint)}, farewell::silent);
       return;
     case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
       // If the mechanisms differ, the side that sees the other's greeting first ends the connection, and libzmq then
       // does not tell us which mechanism the other side has.
-      if ((event.value != EPIPE && event.value != ECONNRESET) || now_ < from.ask_mechanism_at) return;
+      if (stopping_ || (event.value != EPIPE && event.value != ECONNRESET) || now_ < from.ask_mechanism_at) return;
       from.ask_mechanism_at = now_ + between_asking;
-      suspicions_.push_back({from.id, from.endpoint});
+      questions_.push_back({from.id, from.dialed_at, &impl::ask_mechanism});
       return;
     default:
       return;
@@ -171,36 +182,51 @@ void bus::impl::note_disconnected(link& from) {
   redial_later(from);
 }
 
-std::optional<bus::impl::suspicion> bus::impl::next_suspicion() {
-  if (stopping_) suspicions_.clear();
-  if (suspicions_.empty() || is_asking_) return std::nullopt;
-  suspicion next = std::move(suspicions_.front());
-  suspicions_.pop_front();
+std::optional<bus::impl::question> bus::impl::next_question() {
+  if (questions_.empty() || is_asking_) return std::nullopt;
+  question next = std::move(questions_.front());
+  questions_.pop_front();
   is_asking_ = true;
   return next;
 }
 
 /// On a thread of its own: looking up a name takes as long as the name servers want, and other links must be read
 /// meanwhile.
-void bus::impl::ask_elsewhere(const suspicion& suspect) {
+void bus::impl::ask_elsewhere(const question& next) {
   if (asker_.joinable()) asker_.join();
   try {
-    asker_ = std::thread([this, suspect] { ask_mechanism(suspect); });
+    asker_ = std::thread([this, next] { (this->*next.ask)(next); });
   } catch (const std::system_error&) {  // the machine has no more threads
-    ask_mechanism(suspect);
+    (this->*next.ask)(next);
   }
 }
 
-/// Asks without holding the lock, so that no sender waits.
-void bus::impl::ask_mechanism(const suspicion& suspect) {
-  const std::string theirs = detail::mechanism_at(suspect.endpoint);
+// Questions are asked without holding the lock, so that no sender waits.
+
+/// The answer is dialed by the bus' thread. Without one the name is asked for again, as a place is where nobody
+/// listens.
+void bus::impl::look_up(const question& asked) {
+  const auto addresses = detail::numeric_endpoints(asked.endpoint);
+  const std::lock_guard lock(mutex_);
+  is_asking_ = false;
+  wake();
+  link* to = find(asked.link);
+  if (to == nullptr) return;
+  if (addresses.empty()) return redial_later(*to);
+  to->untried.assign(addresses.begin(), addresses.end());
+  redials_.emplace(clock::now(), to->id);
+}
+
+/// Whether the other side uses keys where we do not, or the other way round.
+void bus::impl::ask_mechanism(const question& asked) {
+  const std::string theirs = detail::mechanism_at(asked.endpoint);
   const std::lock_guard lock(mutex_);
   is_asking_ = false;
   wake();
   if (theirs.empty() || theirs == (options_.keys ? "CURVE" : "NULL")) return;
-  link* found = find(suspect.link);
+  link* found = find(asked.link);
   if (found == nullptr || found->up) return;
-  shut(*found, {other_mechanism(suspect.endpoint)}, false);
+  shut(*found, {other_mechanism(found->endpoint)}, farewell::silent);
 }
 
 void bus::impl::on_welcome(link& from, const detail::welcome& welcome) {
@@ -210,10 +236,11 @@ void bus::impl::on_welcome(link& from, const detail::welcome& welcome) {
   from.session = welcome.session;
   from.out.restart();
   if (!from.out.confirm(welcome.received))
-    return shut(from, {fmt::format("{} confirms frames that were never sent", from.endpoint)}, true);
+    return shut(from, {fmt::format("{} confirms frames that were never sent", from.endpoint)}, farewell::told);
   from.up = true;
   up_or_gone_.notify_all();
   from.patience = 0ms;
+  from.untried.clear();  // so that the name is looked up anew if the connection breaks
   begin_connection(from);
 }
 

@@ -67,7 +67,8 @@ class bus::impl {
     // If we dial:
     std::string endpoint, server_key;
     dialing how = dialing::for_ever;
-    bool by_ipv6 = false;  // if the endpoint has a name: each attempt asks for the other kind of address
+    std::deque<std::string> untried;  // if the endpoint has a name: its addresses, as endpoints
+    std::string dialed_at;            // the endpoint, or an address of its name
     zmq::socket_t dealer, monitor;
     int dealer_signal = -1, monitor_signal = -1;
     std::uint64_t session = 0;  // the other side's number of this link
@@ -101,11 +102,14 @@ class bus::impl {
     link_id link;
     std::variant<frame, link_end> content;
   };
-  /// A link whose other side may use keys where we do not, or the other way round.
-  struct suspicion {
+  /// What is asked on a thread of its own, of a link: the answer may take long.
+  struct question {
     link_id link;
     std::string endpoint;
+    void (impl::*ask)(const question&);
   };
+  /// Whether the other side hears that its link ends.
+  enum class farewell : bool { silent, told };
   using parts = std::span<zmq::message_t>;
 
   // bus.cpp: the thread
@@ -114,7 +118,7 @@ class bus::impl {
   void wait_for_input(int timeout_ms);
   void read(const source& from);
   void watch_signal(int signal, const source& from) const;
-  void note_input(link* dialed);  // null: of the router
+  void note_input(link& sent_to);  // of the socket that it has, or shares with others
   void wake() const;
   int next_timeout() const;
   bool may_stop();
@@ -124,6 +128,7 @@ class bus::impl {
 
   // bus_dialing.cpp: links that we open
   void dial(link& to);
+  void dial_at(link& to, const std::string& address);
   void hang_up(link& from);
   void redial_later(link& to);
   void redial_due();
@@ -131,9 +136,10 @@ class bus::impl {
   void read_dealer_monitor(link_id id);
   void note_event(link& from, const detail::socket_event& event);
   void note_disconnected(link& from);
-  std::optional<suspicion> next_suspicion();
-  void ask_elsewhere(const suspicion& suspect);
-  void ask_mechanism(const suspicion& suspect);
+  std::optional<question> next_question();
+  void ask_elsewhere(const question& next);
+  void look_up(const question& asked);
+  void ask_mechanism(const question& asked);
   void on_welcome(link& from, const detail::welcome& welcome);
 
   // bus_listening.cpp: links that others open
@@ -142,7 +148,8 @@ class bus::impl {
   void on_stranger(const std::string& routing, parts received, bool too_many);
   void on_greeting(const std::string& routing, const zmq::message_t& header, const detail::greeting& greeting);
   link* add_link(const detail::greeting& greeting);
-  bool resume(link& known, const detail::greeting& greeting);
+  /// `known`; null if that is not possible, and then it is gone.
+  link* resume(link& known, const detail::greeting& greeting);
   void lose(link& unreachable);
   void look_after_links();
   void dismiss(const std::string& routing);
@@ -166,8 +173,8 @@ class bus::impl {
   void confirm_along(link& from);
   void confirmations_due();
   /// Ends a link for a reason, which the owner gets to know. `ended` is gone after it.
-  void shut(link& ended, link_end end, bool tell_other);
-  void remove(link& ended, bool tell_other);
+  void shut(link& ended, link_end end, farewell how);
+  void remove(link& ended, farewell how);
 
   const options options_;
   const events handlers_;
@@ -191,9 +198,9 @@ class bus::impl {
 
   std::vector<source> ready_;
   std::vector<news> happened_;
-  std::deque<suspicion> suspicions_;
+  std::deque<question> questions_;
   bool is_asking_ = false;
-  std::thread asker_;  // about one suspicion; joined before the next one and at the end
+  std::thread asker_;  // of one question; joined before the next one and at the end
   clock::time_point now_ = clock::now();
   std::multimap<clock::time_point, link_id> redials_;
   std::deque<std::pair<clock::time_point, link_id>> to_confirm_;  // by time; some may have been confirmed meanwhile

@@ -51,12 +51,12 @@ void bus::impl::on_message(link& from, parts received, bool too_many) {
     return shut(from,
                 {fmt::format("{} sent what cannot be read: {}", from.peer(), fault_text(header.error(), received)),
                  header.error() == frame_error::wrong_version},
-                true);
+                farewell::told);
   }
   if (header->kind < first_reserved_kind) return on_data(from, *header, received);
   const bool is_control = header->sequence == 0 && received.size() == 2;
   if (!is_control || !on_control(from, static_cast<control_kind>(header->kind), detail::bytes_of(received[1])))
-    shut(from, {fmt::format("{} sent {}", from.peer(), name_of(frame_error::wrong_control))}, true);
+    shut(from, {fmt::format("{} sent {}", from.peer(), name_of(frame_error::wrong_control))}, farewell::told);
 }
 
 void bus::impl::on_data(link& from, const frame_header& header, parts received) {
@@ -64,7 +64,7 @@ void bus::impl::on_data(link& from, const frame_header& header, parts received) 
   if (stopping_) return;
   const auto fault = from.up ? from.in.accept(header) : frame_error::wrong_control;
   if (fault) {
-    return shut(from, {fmt::format("{} sent {}", from.peer(), name_of(*fault))}, true);
+    return shut(from, {fmt::format("{} sent {}", from.peer(), name_of(*fault))}, farewell::told);
   }
   const auto body = detail::bytes_of(received[1]);
   frame message{
@@ -94,7 +94,7 @@ bool bus::impl::on_control(link& from, control_kind kind, std::span<const std::b
       confirm(from);
       return true;
     case control_kind::goodbye:
-      shut(from, {.why = "the other side has closed the link", .is_goodbye = true}, false);
+      shut(from, {.why = "the other side has closed the link", .is_goodbye = true}, farewell::silent);
       return true;
     case control_kind::greeting:
       break;
@@ -111,7 +111,7 @@ void bus::impl::begin_connection(link& to) {
                 {fmt::format("{}: answers, but for {} ms nothing that was sent got there: see whether large packets "
                              "pass (the network's MTU)",
                              to.peer(), options_.forget_after.count())},
-                true);
+                farewell::told);
   flush(to);
 }
 
@@ -132,7 +132,7 @@ bool bus::impl::transmit(link& to, const frame_header& header, zmq::message_t bo
     zmq::message_t routing(to.routing.data(), to.routing.size());
     if (!detail::send_part(socket, routing, true)) {
       lose(to);
-      note_input(nullptr);
+      note_input(to);
       return false;
     }
   }
@@ -142,7 +142,7 @@ bool bus::impl::transmit(link& to, const frame_header& header, zmq::message_t bo
   const bool attached = header.attachment_bytes > 0;
   const bool sent = detail::send_part(socket, head, true) && detail::send_part(socket, body, attached) &&
                     (!attached || detail::send_part(socket, attachment, false));
-  note_input(to.dialed() ? &to : nullptr);
+  note_input(to);
   return sent;
 }
 
@@ -182,13 +182,13 @@ void bus::impl::confirmations_due() {
   }
 }
 
-void bus::impl::shut(link& ended, link_end end, bool tell_other) {
+void bus::impl::shut(link& ended, link_end end, farewell how) {
   happened_.emplace_back(ended.id, std::move(end));
-  remove(ended, tell_other);
+  remove(ended, how);
 }
 
-void bus::impl::remove(link& ended, bool tell_other) {
-  if (tell_other && ended.up) {
+void bus::impl::remove(link& ended, farewell how) {
+  if (how == farewell::told && ended.up) {
     say(ended, control_kind::goodbye);
     if (ended.dialed()) ended.dealer.set(zmq::sockopt::linger, 1000);
   }

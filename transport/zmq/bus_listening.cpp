@@ -60,8 +60,7 @@ void bus::impl::on_greeting(const std::string& routing, const zmq::message_t& he
   const auto known = by_other_.find({greeting.from, greeting.link});
   // libzmq reads connections in turn: what an earlier one still held may come after the greeting of the next.
   if (known != by_other_.end() && greeting.attempt <= known->second->attempt) return;
-  link* from = known != by_other_.end() ? known->second : add_link(greeting);
-  if (known != by_other_.end() && !resume(*from, greeting)) from = nullptr;
+  link* from = known != by_other_.end() ? resume(*known->second, greeting) : add_link(greeting);
   const std::string address = detail::peer_address(header);
   if (from == nullptr) {
     dismiss(routing);
@@ -95,13 +94,14 @@ bus::impl::link* bus::impl::add_link(const detail::greeting& greeting) {
   return added;
 }
 
-bool bus::impl::resume(link& known, const detail::greeting& greeting) {
+bus::impl::link* bus::impl::resume(link& known, const detail::greeting& greeting) {
   // A dialer that never got our welcome still speaks of the process before us.
   const bool welcomed = greeting.to == instance_;
   const bool possible = (!welcomed || greeting.session == known.id.value) && greeting.first - 1 <= known.in.last() &&
                         known.out.confirm(welcomed ? greeting.received : 0);
-  if (!possible) shut(known, {fmt::format("{}: came back with another past", known.address)}, false);
-  return possible;
+  if (possible) return &known;
+  shut(known, {fmt::format("{}: came back with another past", known.address)}, farewell::silent);
+  return nullptr;
 }
 
 void bus::impl::lose(link& unreachable) {
@@ -123,7 +123,7 @@ void bus::impl::look_after_links() {
   }
   for (link* known : forgotten)
     shut(*known, {fmt::format("{}: could not be reached for {} ms", known->peer(), options_.forget_after.count())},
-         false);
+         farewell::silent);
 }
 
 void bus::impl::dismiss(const std::string& routing) {

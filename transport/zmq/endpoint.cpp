@@ -1,5 +1,6 @@
 #include "transport/zmq/endpoint.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 
@@ -75,6 +76,15 @@ std::vector<socket_address> addresses_at(const std::string& endpoint) {
   }
   const auto place = split_endpoint(endpoint);
   return place ? addresses_of(place->host, std::to_string(place->port)) : std::vector<socket_address>();
+}
+
+std::vector<std::string> numeric_endpoints(const std::string& named) {
+  auto addresses = addresses_at(named);
+  std::stable_partition(addresses.begin(), addresses.end(),
+                        [](const socket_address& each) { return each.family() == AF_INET; });
+  std::vector<std::string> endpoints;
+  for (const socket_address& each : addresses) endpoints.push_back(std::string(tcp) + text_of(each.in_numbers()));
+  return endpoints;
 }
 
 }  // namespace detail

@@ -18,5 +18,7 @@ std::string bindable(const std::string& endpoint);
 bool someone_listens(const std::string& ipc_endpoint);
 /// What an endpoint stands for; nothing if its host cannot be looked up.
 std::vector<socket_address> addresses_at(const std::string& endpoint);
+/// The same as endpoints with numbers instead of a name, those of IPv4 first.
+std::vector<std::string> numeric_endpoints(const std::string& named);
 
 }  // namespace troupe::detail

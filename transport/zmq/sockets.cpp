@@ -156,9 +156,9 @@ zmq::socket_t listening_socket(zmq::context_t& context, const bus::options& opti
 }
 
 zmq::socket_t dialing_socket(zmq::context_t& context, const bus::options& options, const std::string& endpoint,
-                             const std::string& server_key, bool names_mean_ipv6) {
+                             const std::string& server_key) {
   zmq::socket_t socket(context, zmq::socket_type::dealer);
-  set_common(socket, options, names_a_host(endpoint) ? names_mean_ipv6 : is_for_ipv6(endpoint));
+  set_common(socket, options, is_for_ipv6(endpoint));
   socket.set(zmq::sockopt::reconnect_ivl, 20);
   socket.set(zmq::sockopt::reconnect_ivl_max, 500);
   socket.set(zmq::sockopt::connect_timeout, 2000);

@@ -41,9 +41,9 @@ std::string peer_address(const zmq::message_t& message);
 std::string peer_user(const zmq::message_t& message);
 
 zmq::socket_t listening_socket(zmq::context_t& context, const bus::options& options);
-/// A host's name is looked up at each attempt to connect, for its IPv6 addresses or for those of IPv4.
+/// `endpoint`: with numbers, as libzmq would look a name up on the one thread that serves every link.
 zmq::socket_t dialing_socket(zmq::context_t& context, const bus::options& options, const std::string& endpoint,
-                             const std::string& server_key, bool names_mean_ipv6);
+                             const std::string& server_key);
 
 /// What libzmq tells about a socket's connections.
 struct socket_event {

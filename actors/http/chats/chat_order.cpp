@@ -3,8 +3,8 @@
 #include "actors/http/answers/answer_request.hpp"
 #include "actors/http/chats/tool_choice.hpp"
 #include "actors/requests/request_fields_impl.hpp"
-#include "model/engine/text/channels.hpp"
 #include "model/engine/text/chat_messages.hpp"
+#include "model/engine/text/thoughts.hpp"
 
 namespace troupe {
 namespace {
@@ -105,16 +105,12 @@ chat_order read_chat_order(const request_fields& from, const served_model& serve
   const bool has_form = order.sampling.constraint && order.sampling.constraint.kind != constraint_kind::calls;
   thought_reader thoughts(has_form ? std::string_view() : chat_template);
   if (const std::string text = continued_text(*order.prompts.back().chat); !text.empty()) thoughts.go_on_with(text);
-  const bool has_special_marks =
-      has_channels(chat_template) || thoughts.has_special_tags() || (has_marks(tools.style) && !tools.offers.empty());
-  if (has_special_marks) order.skip_special = false;
+  const bool has_special_calls = has_marks(tools.style) && !tools.offers.empty();
+  if (shows_special(chat_template) || has_special_calls) order.skip_special = false;
   auto offers = std::make_shared<const std::vector<tool_offer>>(std::move(tools.offers));
   tool_call_reader calls(tools.style, std::move(offers), tools.most_calls, is_call);
-  std::string& begun = order.prompts.back().answer_begin;
   if (!tools.called.empty())
-    (void)calls.push(begun = begun_call(tools.style, tools.called));
-  else if (has_form && has_channels(chat_template))
-    begun = final_channel;
+    (void)calls.push(order.prompts.back().answer_begin = begun_call(tools.style, tools.called));
   return {std::move(order), reply_reader(std::move(thoughts), std::move(calls))};
 }
 

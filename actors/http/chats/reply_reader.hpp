@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "actors/http/chats/thoughts.hpp"
 #include "actors/http/chats/tool_calls.hpp"
 #include "actors/requests/answer_listener.hpp"
+#include "model/engine/text/thoughts.hpp"
 
 namespace troupe {
 

@@ -8,6 +8,7 @@
 #include "base/blocks.hpp"
 #include "base/error.hpp"
 #include "base/to_size.hpp"
+#include "model/arch/cuda/device_row_steps.hpp"
 #include "model/arch/device.hpp"
 
 namespace troupe {
@@ -37,7 +38,8 @@ cuda_decoder::cuda_decoder(std::shared_ptr<const loaded_model> model, const opti
       cuts_(options_.split, model_->config),
       weights_(*model_, options_.first_layer, options_.layers, stream_, options_.split),
       adapters_(options_.first_layer, options_.layers, cuts_),
-      tables_(options_.max_rows, options_.context, static_cast<int>(model_->config.heads_per_kv(options_.first_layer))),
+      tables_(options_.max_rows, options_.max_sequences, options_.context,
+              static_cast<int>(model_->config.heads_per_kv(options_.first_layer))),
       angles_(model_->config, options_.context, options_.rope_context, stream_),
       heads_width_(model_->config.heads * model_->config.head_dim),
       kv_width_(model_->config.kv_heads * model_->config.head_dim),
@@ -261,14 +263,15 @@ void cuda_decoder::finish_output(const pass_shape& shape, const norm_weights& no
   const bool normed = model_->config.output_norms;
   gather_(stream_, rows_of(normed ? normed_ : hidden_, hidden), shape.rows, cuts_.hidden);
   if (!normed) return;
-  normalize({.rows = shape.rows,
-             .n = hidden,
-             .x = rows_of(normed_, hidden),
-             .weight = norm.weight,
-             .bias = norm.bias,
-             .eps = model_->config.norm_eps,
-             .out = rows_of(hidden_, hidden),
-             .before = rows_of(hidden_, hidden)});
+  normalize_rows(stream_, model_->config,
+                 {.rows = shape.rows,
+                  .n = hidden,
+                  .x = rows_of(normed_, hidden),
+                  .weight = norm.weight,
+                  .bias = norm.bias,
+                  .eps = model_->config.norm_eps,
+                  .out = rows_of(hidden_, hidden),
+                  .before = rows_of(hidden_, hidden)});
 }
 
 /// Codes are made of whole rows.
@@ -282,12 +285,7 @@ void cuda_decoder::activate(const pass_shape& shape, const cuda::row_codes& code
                                          .x = own,
                                          .out = floats || !whole ? own : float_rows{},
                                          .codes = whole ? codes : cuda::row_codes{}};
-  if (config.is_geglu())
-    cuda::geglu(stream_, activation);
-  else if (config.gated_mlp)
-    cuda::swiglu(stream_, activation);
-  else
-    cuda::gelu_tanh(stream_, activation);
+  activate_rows(stream_, config, activation);
   if (whole) return;
   gather_(stream_, up, shape.rows, cuts_.ffn);
   cuda::encode(stream_, up, shape.rows, config.ffn, codes);
@@ -348,22 +346,16 @@ void cuda_decoder::normalize(int rows, const norm_weights& norm, const std::int3
                              const cuda::row_codes& codes, bool floats) {
   const model_config& config = model_->config;
   if (!norm.weight) return cuda::encode(stream_, rows_of(hidden_, config.hidden), rows, config.hidden, codes);
-  normalize({.rows = rows,
-             .n = config.hidden,
-             .x = rows_of(hidden_, config.hidden),
-             .gather = gather,
-             .weight = norm.weight,
-             .bias = norm.bias,
-             .eps = config.norm_eps,
-             .out = floats ? rows_of(normed_, config.hidden) : float_rows{},
-             .codes = codes});
-}
-
-void cuda_decoder::normalize(const cuda::norm_args& args) {
-  if (model_->config.norm == norm_kind::rms)
-    cuda::rms_norm(stream_, args);
-  else
-    cuda::layer_norm(stream_, args);
+  normalize_rows(stream_, config,
+                 {.rows = rows,
+                  .n = config.hidden,
+                  .x = rows_of(hidden_, config.hidden),
+                  .gather = gather,
+                  .weight = norm.weight,
+                  .bias = norm.bias,
+                  .eps = config.norm_eps,
+                  .out = floats ? rows_of(normed_, config.hidden) : float_rows{},
+                  .codes = codes});
 }
 
 void cuda_decoder::multiply(const pass_shape& shape, std::int64_t layer, float_rows x, std::int64_t ins,

@@ -75,7 +75,6 @@ class cuda_decoder final : public decoder {
     return rows_of(model_->config.input_norms ? normed_ : hidden_, model_->config.hidden);
   }
   void normalize_heads(const pass_shape& shape, const norm_weights& norm, float_rows heads, const column_cut& cut);
-  void normalize(const cuda::norm_args& args);
   /// What a layer adds to hidden: made there, or aside where it is normalized first.
   linear_product output_product(linear_kind kind, const linear_weights& weights) const;
   void finish_output(const pass_shape& shape, const norm_weights& norm);

@@ -7,6 +7,22 @@
 #include "model/ops/cuda/limits.hpp"
 
 namespace troupe {
+namespace {
+
+/// All kernels are compiled for the same GPUs.
+std::string code_fault(int gpu, int major) {
+  cuda::use_device(gpu);
+  if (cuda::has_code()) return {};
+  int minor = 0;
+  cuda::check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, gpu), "asking what a GPU can do");
+  const char* const own = major == 9 ? "a" : "";  // instructions that no later GPU has
+  return fmt::format(
+      "this build has no code for this GPU (compute capability {0}.{1}): build with CUDAARCHS={0}{1}{2}-real, or "
+      "without CUDAARCHS, in a fresh build folder, or use the device cpu",
+      major, minor, own);
+}
+
+}  // namespace
 
 std::string gpu_fault(int gpu) {
   int count = 0;
@@ -17,7 +33,7 @@ std::string gpu_fault(int gpu) {
   constexpr int least_capability = 8;  // of the instructions that kernels use
   int capability = 0;
   cuda::check(cudaDeviceGetAttribute(&capability, cudaDevAttrComputeCapabilityMajor, gpu), "asking what a GPU can do");
-  if (capability >= least_capability) return {};
+  if (capability >= least_capability) return code_fault(gpu, capability);
   return fmt::format("this GPU has compute capability {}.x, and {}.0 is the least that is needed: use the device cpu",
                      capability, least_capability);
 }

@@ -56,10 +56,11 @@ bool is_decode(const pass& batch) {
   return std::all_of(batch.sequences.begin(), batch.sequences.end(), [](const auto& s) { return s.rows == 1; });
 }
 
-pass_tables::pass_tables(int most_rows, std::int64_t context, int group)
+/// A decode pass is filled up to a power of two.
+pass_tables::pass_tables(int most_rows, int most_sequences, std::int64_t context, int group)
     : most_rows_(most_rows), most_blocks_(static_cast<int>(blocks_for(context))), group_(group) {
   const layout most(pass_shape{.rows = most_rows,
-                               .sequences = most_rows,
+                               .sequences = std::min(power_of_two(most_sequences), most_rows),
                                .blocks = most_blocks_,
                                .attention_tiles = most_rows * cuda::attention_tiles(1, group),
                                .lora_tiles = most_rows});

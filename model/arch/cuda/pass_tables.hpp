@@ -28,7 +28,7 @@ bool is_decode(const pass& batch);
 class pass_tables {
  public:
   /// `group`: heads that share one of keys and values.
-  pass_tables(int most_rows, std::int64_t context, int group);
+  pass_tables(int most_rows, int most_sequences, std::int64_t context, int group);
 
   /// A decode pass is filled up with rows that do nothing, to one of a few shapes. `tokens`: of every row, or empty.
   pass_shape fill(const pass& batch, std::span<const std::int32_t> tokens, const device_adapters& adapters);

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/blocks.hpp"
 #include "base/folded_product.hpp"
 #include "model/engine/scheduling/ids.hpp"
 #include "model/tokenizer/tokenizer.hpp"
@@ -39,12 +40,10 @@ constexpr content_hash hash_of_start(model_id model, adapter_version adapter, st
 }
 
 /// Of the block that holds `tokens` and follows what `before` names.
-constexpr content_hash hash_of_block(content_hash before, std::span<const token_id> tokens) {
+constexpr content_hash hash_of_block(content_hash before, std::span<const token_id, block_tokens> tokens) {
   const auto word = [&](std::size_t i) { return std::uint64_t{static_cast<std::uint32_t>(tokens[i])}; };
-  std::size_t i = 0;
-  for (; i + 1 < tokens.size(); i += 2) before = detail::mixed(before, word(i) | word(i + 1) << 32);
-  if (i < tokens.size()) before = detail::mixed(before, word(i));
-  return detail::mixed(before, tokens.size());
+  for (std::size_t i = 0; i < block_tokens; i += 2) before = detail::mixed(before, word(i) | word(i + 1) << 32);
+  return before;
 }
 
 }  // namespace troupe

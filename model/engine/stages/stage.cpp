@@ -20,6 +20,7 @@ stage::stage(std::shared_ptr<const loaded_model> model, const decoder::options& 
       last_(shard.layers < 0 || shard.first_layer + shard.layers == model_->config.layers),
       shard_(make_decoder(model_, shard, with)),
       limits_{.max_rows = shard.max_rows,
+              .max_sequences = shard_->max_sequences(),
               .blocks = shard.blocks,
               .states = shard.states,
               .context = shard_->context(),

@@ -52,6 +52,7 @@ void check(const step_order& order, const order_limits& limits) {
     refuse("step {} is no step of this stage: {}", plan.id.value, fault);
   };
   if (static_cast<std::int64_t>(plan.tokens.size()) > limits.max_rows) broken("too many tokens");
+  if (static_cast<std::int64_t>(plan.rows.size()) > limits.max_sequences) broken("too many sequences");
   std::int64_t next = 0;
   for (const planned_row& row : plan.rows) {
     if (!is_sound(row, plan, limits) || row.first_token != next) broken("a row is out of range");

@@ -55,7 +55,7 @@ constexpr bool lies_in(std::int64_t first, std::int64_t count, std::size_t size)
 
 /// What a stage is made for.
 struct order_limits {
-  std::int64_t max_rows = 0, blocks = 0, states = 1, context = 0, vocab_size = 0;
+  std::int64_t max_rows = 0, max_sequences = 0, blocks = 0, states = 1, context = 0, vocab_size = 0;
 };
 /// An order may come from another process: throws input_error where carrying it out would reach beyond the stage.
 /// That block tables and states fit is seen when it begins.

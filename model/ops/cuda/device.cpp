@@ -19,7 +19,8 @@ Handle made(Make make, const char* operation) {
   return handle;
 }
 
-constexpr int contained_error = 226;  // cudaErrorContained, which the headers of early versions of CUDA 12 lack
+/// cudaErrorContained and cudaErrorTensorMemoryLeak, which the headers of early versions of CUDA 12 lack.
+constexpr int contained_error = 226, tensor_memory_leak = 721;
 
 /// Errors after which every call of the process fails, as CUDA's manual says; an unknown one, such as that of a GPU
 /// that has fallen off its bus, does not go away here either.
@@ -36,10 +37,12 @@ bool is_final(cudaError_t error) {
     case cudaErrorInvalidPc:
     case cudaErrorLaunchFailure:
     case cudaErrorNvlinkUncorrectable:
+    case cudaErrorMpsClientTerminated:
+    case cudaErrorExternalDevice:
     case cudaErrorUnknown:
       return true;
     default:
-      return static_cast<int>(error) == contained_error;
+      return static_cast<int>(error) == contained_error || static_cast<int>(error) == tensor_memory_leak;
   }
 }
 
@@ -131,20 +134,28 @@ float event::milliseconds_since(const event& start) const {
   return milliseconds;
 }
 
-void* take_device_memory(std::size_t bytes) {
+namespace {
+
+template <class Take>
+void* taken(std::size_t bytes, Take take, const char* operation) {
   if (bytes == 0) return nullptr;
-  return made<void*>(
-      [&](void** to) {
-        const cudaError_t error = cudaMalloc(to, bytes);
-        if (error == cudaErrorMemoryAllocation) throw std::bad_alloc();
-        return error;
-      },
-      "taking device memory");
+  void* memory = nullptr;
+  const cudaError_t error = take(&memory);
+  if (error == cudaErrorMemoryAllocation) throw std::bad_alloc();
+  check(error, operation);
+  return memory;
+}
+
+}  // namespace
+
+void* take_device_memory(std::size_t bytes) {
+  return taken(
+      bytes, [&](void** to) { return cudaMalloc(to, bytes); }, "taking device memory");
 }
 
 void* take_pinned_memory(std::size_t bytes) {
-  if (bytes == 0) return nullptr;
-  return made<void*>([&](void** to) { return cudaHostAlloc(to, bytes, cudaHostAllocDefault); }, "taking pinned memory");
+  return taken(
+      bytes, [&](void** to) { return cudaHostAlloc(to, bytes, cudaHostAllocDefault); }, "taking pinned memory");
 }
 
 void copy(void* to, const void* from, std::size_t bytes, const stream& on) {

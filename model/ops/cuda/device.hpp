@@ -65,7 +65,7 @@ class event {
   owned<cudaEvent_t, cudaEventDestroy> handle_;
 };
 
-/// Throws std::bad_alloc where the device has not so much left.
+// Both throw std::bad_alloc where not so much is left: of the device's, or of what the host may pin.
 void* take_device_memory(std::size_t bytes);
 void* take_pinned_memory(std::size_t bytes);
 

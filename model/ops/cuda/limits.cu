@@ -99,7 +99,28 @@ double product_rate(const stream& on, double inputs) {
   });
 }
 
+/// That no kernel was compiled for the device, nor is compiled for it now.
+bool is_lack_of_code(cudaError_t error) {
+  switch (error) {
+    case cudaErrorInvalidDeviceFunction:
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorJitCompilerNotFound:
+    case cudaErrorUnsupportedPtxVersion:
+    case cudaErrorJitCompilationDisabled:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
+
+bool has_code() {
+  cudaFuncAttributes unused{};
+  const cudaError_t error = cudaFuncGetAttributes(&unused, spin<int>);
+  if (!is_lack_of_code(error)) check(error, "looking for the device's code");
+  return error == cudaSuccess;
+}
 
 double copy_rate(const stream& on) {
   constexpr std::size_t bytes = std::size_t{512} << 20;

@@ -7,6 +7,9 @@
 
 namespace troupe::cuda {
 
+/// Whether the build has code that the thread's device can run.
+bool has_code();
+
 // What a device allows, for `troupe bench`: the best of several runs.
 double copy_rate(const stream& on);  ///< bytes a second that are read or written where memory is copied to memory
 // Operations a second (a product and a sum are two) of the instructions that matmul is made of.

@@ -17,7 +17,6 @@ constexpr int lanes = outs_per_block, eight = 8, sides = lanes / eight, four = 4
 constexpr int most_parts = 4;  // of the inputs, added in order
 constexpr int shrink_threads = 256, inputs_at_once = shrink_threads / sides * four;
 constexpr int expand_threads = 128, outs_at_once = expand_threads * eight;
-constexpr int most_lora_rank = 512;
 constexpr int few_tile_rows = 2;  // as of passes with many adapters
 
 /// Eight neighbours of a factor.
@@ -238,7 +237,7 @@ struct expand_place {
 };
 
 struct between_sums {
-  float of[lora_tile_rows * most_lora_rank];
+  float of[lora_tile_rows * most_adapter_rank];
 };
 
 /// scales * A x of the tile's rows: [row, rank]
@@ -357,7 +356,7 @@ std::int64_t lora_between_floats(int rows, int rank) {
 }
 
 void lora(const stream& on, const lora_args& args) {
-  assert(args.most_rank <= most_lora_rank);  // adapters of higher rank are refused while they are loaded
+  assert(args.most_rank <= most_adapter_rank);  // adapters of higher rank are refused while they are loaded
   (args.most_tile_rows <= small_lora_tile_rows ? start_lora<small_lora_tile_rows> : start_lora<lora_tile_rows>)(on,
                                                                                                                 args);
 }

@@ -74,7 +74,6 @@ class cuda_train_pass final : public train_pass {
 
   // cuda_train_rows.cpp
   cuda::norm_args norm_of(const norm_weights& norm, const buffer& x) const;
-  void normalize(const cuda::norm_args& args);
   /// For the layers that read what comes out, normed_. Without weights there is no norm: rows are copied.
   void normalize_to_read(const norm_weights& norm, const buffer& x);
   /// Where one norm is over all heads: normed_q_ and normed_k_ of a.q and a.k; and back, from dq_ and dk_ to

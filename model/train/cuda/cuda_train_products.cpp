@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/to_size.hpp"
+#include "model/arch/cuda/device_row_steps.hpp"
 #include "model/arch/device.hpp"
 #include "model/train/cuda/cuda_train_pass.hpp"
 
@@ -189,14 +190,15 @@ void cuda_train_pass::loss(float factor, bool backward) {
   const float_rows final = hidden_rows(final_), logits = rows_of(logits_, config.vocab_size);
   for (int first = 0; first < rows_.target_count(); first += static_cast<int>(loss_rows_)) {
     const int count = std::min(rows_.target_count() - first, static_cast<int>(loss_rows_));
-    normalize({.rows = count,
-               .n = config.hidden,
-               .x = hidden_rows(inputs_.back()),
-               .gather = rows_.picked() + first,
-               .weight = weights_.final_norm.weight,
-               .bias = weights_.final_norm.bias,
-               .eps = config.norm_eps,
-               .out = final});
+    normalize_rows(stream_, config,
+                   {.rows = count,
+                    .n = config.hidden,
+                    .x = hidden_rows(inputs_.back()),
+                    .gather = rows_.picked() + first,
+                    .weight = weights_.final_norm.weight,
+                    .bias = weights_.final_norm.bias,
+                    .eps = config.norm_eps,
+                    .out = final});
     multiply({.w = weights_.head, .rows = count, .x = final, .y = logits});
     const bool is_capped = config.logit_cap != 0;
     const float_rows slopes = is_capped ? rows_of(slopes_, config.vocab_size) : float_rows{};

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "base/to_size.hpp"
+#include "model/arch/cuda/device_row_steps.hpp"
 #include "model/train/cuda/cuda_train_pass.hpp"
 
 namespace troupe {
@@ -24,15 +25,8 @@ void cuda_train_pass::normalize_to_read(const norm_weights& norm, const buffer& 
   }
   if (is_read_rounded() && model_.config.norm == norm_kind::rms)
     return cuda::rms_norm_rounded(stream_, norm_of(norm, x), padded_row(hidden), library_->inputs(hidden));
-  normalize(norm_of(norm, x));
+  normalize_rows(stream_, model_.config, norm_of(norm, x));
   read(hidden_rows(normed_), hidden);
-}
-
-void cuda_train_pass::normalize(const cuda::norm_args& args) {
-  if (model_.config.norm == norm_kind::rms)
-    cuda::rms_norm(stream_, args);
-  else
-    cuda::layer_norm(stream_, args);
 }
 
 void cuda_train_pass::normalize_back(const norm_weights& norm, const buffer& x, const buffer& dy, const buffer& dx) {
@@ -89,7 +83,7 @@ void cuda_train_pass::add_normalized(const norm_weights& norm, const buffer& bef
   cuda::norm_args args = norm_of(norm, made);
   args.before = hidden_rows(before);
   args.out = hidden_rows(sum);
-  normalize(args);
+  normalize_rows(stream_, model_.config, args);
 }
 
 float_rows cuda_train_pass::output_gradient(const norm_weights& norm, const buffer& made) {
@@ -125,17 +119,12 @@ cuda::rounded_swiglu_args cuda_train_pass::rounded_swiglu_of(const activations& 
 void cuda_train_pass::activate_to_read(const activations& a) {
   const std::int64_t ffn = model_.config.ffn;
   if (is_mlp_rounded()) return cuda::swiglu_rounded(stream_, rounded_swiglu_of(a), library_->inputs(ffn));
-  const cuda::activation_args args{.rows = rows_.count(),
-                                   .n = ffn,
-                                   .gate = rows_of(a.gate, ffn),
-                                   .x = rows_of(a.up, ffn),
-                                   .out = rows_of(active_, ffn)};
-  if (model_.config.is_geglu())
-    cuda::geglu(stream_, args);
-  else if (model_.config.gated_mlp)
-    cuda::swiglu(stream_, args);
-  else
-    cuda::gelu_tanh(stream_, args);
+  activate_rows(stream_, model_.config,
+                {.rows = rows_.count(),
+                 .n = ffn,
+                 .gate = rows_of(a.gate, ffn),
+                 .x = rows_of(a.up, ffn),
+                 .out = rows_of(active_, ffn)});
   read(rows_of(active_, ffn), ffn);
 }
 

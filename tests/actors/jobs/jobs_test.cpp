@@ -105,6 +105,19 @@ TEST_F(jobs, makes_errors_of_bad_lines_and_goes_on) {
   for (const int i : {0, 1, 2, 4, 5, 6}) EXPECT_TRUE(outputs[to_size(i)].contains("error")) << i;
 }
 
+TEST_F(jobs, answer_chats_of_models_with_channels_as_a_client_is_answered_at_once) {
+  const temp_folder folder;
+  head now(folder_,
+           letters_prompting(folder, 0, "{# <|channel|>analysis <|channel|>final #}{{ messages[0].content }}:"));
+  const std::string messages = R"("messages":[{"role":"user","content":"Hi"}])";
+  now.submit("job-1", {"{" + messages + "}", "{" + messages + R"(,"guided_regex":"A+"})", R"({"prompt":"Hi"})"});
+  const auto chat = now.next(), of_a_form = now.next(), plain = now.next();
+  EXPECT_FALSE(chat.skip_special) << "the marks are special tokens";
+  EXPECT_EQ(chat.engine.sequence.prompt, letters("Hi:"));
+  EXPECT_EQ(of_a_form.engine.sequence.prompt, letters("Hi:<|channel|>final<|message|>"));
+  EXPECT_TRUE(plain.skip_special);
+}
+
 class no_format final : public answer_format {
  public:
   std::string whole(const std::vector<answer_choice>&, const answer_usage&) override {
@@ -242,13 +255,13 @@ TEST_F(jobs, tell_the_training_desk_once_what_is_left_to_train_and_of_every_chan
   EXPECT_EQ(now.training().count<begin_training>(), 0u);
 }
 
-TEST_F(jobs, send_no_more_of_outputs_and_events_at_once_than_a_frame_holds) {
+TEST_F(jobs, send_no_more_of_outputs_and_events_at_once_than_a_slow_link_passes) {
   head now(folder_, prompts_);
   now.submit("job-1", lines(2));
   for (int i = 0; i < 2; ++i) {
     const auto asked = now.next();
     answer_part part;
-    part.text = std::string(3 << 20, 'x');
+    part.text = std::string(300 << 10, 'x');
     part.end = answer_end{"length", 1, {}};
     asked.listener->on_part(std::move(part));
   }
@@ -257,9 +270,11 @@ TEST_F(jobs, send_no_more_of_outputs_and_events_at_once_than_a_frame_holds) {
   now.use([](journal& book) {
     for (int i = 0; i < 100; ++i) EXPECT_TRUE(book.append_event("job-1", "message", std::string(60 << 10, 'x')));
   });
-  const std::size_t events = now.get("job.events", {{"id", "job-1"}})["events"].size();
-  EXPECT_GT(events, 50u);
-  EXPECT_LT(events, 100u);
+  const auto count_events = [&](const json& asked) { return now.get("job.events", asked)["events"].size(); };
+  EXPECT_LE(count_events({{"id", "job-1"}}), 8u);
+  const std::size_t newest = count_events({{"id", "job-1"}, {"before", INT64_MAX}});
+  EXPECT_GT(newest, 50u) << "the HTTP server's, which no link holds up";
+  EXPECT_LT(newest, 100u);
 }
 
 TEST_F(jobs, tell_the_events_before_one_in_their_order) {

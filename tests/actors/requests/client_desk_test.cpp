@@ -12,14 +12,14 @@ namespace {
 /// A desk behind a real socket, and a client.
 class desk : public testing::Test {
  protected:
-  desk() {
+  explicit desk(const std::string& chat_template = {}) : chat_template_(chat_template) {
     actor_ = spawn_client_desk(system_, {.links = &wire_,
                                          .gateway = gateway_.handle(),
                                          .store = store_.handle(),
                                          .jobs = jobs_.handle(),
                                          .training = {},
                                          .supervisor = supervisor_.handle(),
-                                         .prompts = letters_prompting(folder_),
+                                         .prompts = letters_prompting(folder_, 0, chat_template_),
                                          .numbers = std::make_shared<request_numbers>(),
                                          .board = board_,
                                          .cluster = "test",
@@ -77,6 +77,7 @@ class desk : public testing::Test {
     return answer;
   }
 
+  const std::string chat_template_;
   temp_folder folder_;
   std::shared_ptr<status_board> board_ = std::make_shared<status_board>();
   caf::actor_system_config config_;
@@ -246,6 +247,53 @@ TEST_F(desk, reads_a_form_apart) {
   EXPECT_TRUE(gateway_.take<begin_request>().engine.sampling.constraint);
 }
 
+/// Of a model that says with special tokens what is a thought.
+class desk_of_marks : public desk {
+ protected:
+  explicit desk_of_marks(const std::string& marks) : desk("{# " + marks + " #}{{ messages[0].content }}:") {}
+
+  begin_request ask_chat(const output_constraint& form = {}) {
+    client_request request;
+    request.id = ++last_id_;
+    request.messages = R"([{"role":"user","content":"Hi"}])";
+    request.sampling.constraint = form;
+    say(request);
+    return gateway_.take<begin_request>();
+  }
+
+ private:
+  std::uint64_t last_id_ = 100;
+};
+
+class desk_of_channels : public desk_of_marks {
+ protected:
+  desk_of_channels() : desk_of_marks("<|channel|>analysis <|channel|>final") {}
+};
+
+class desk_of_thoughts : public desk_of_marks {
+ protected:
+  desk_of_thoughts() : desk_of_marks("[THINK] [/THINK]") {}
+};
+
+TEST_F(desk_of_thoughts, leaves_their_marks_in_the_texts_of_chats_and_says_what_they_are) {
+  EXPECT_FALSE(ask_chat().skip_special);
+  EXPECT_EQ(ask_chat({constraint_kind::regex, "A+"}).engine.sequence.prompt, letters("Hi:"));
+  const json hello = json::parse(command("hello").result);
+  EXPECT_EQ(hello["has_channels"], false);
+  EXPECT_EQ(hello["thought_begin"], "[THINK]");
+  EXPECT_EQ(hello["thought_end"], "[/THINK]");
+}
+
+TEST_F(desk_of_channels, leaves_their_marks_in_the_texts_of_chats) {
+  EXPECT_FALSE(ask_chat().skip_special);
+  EXPECT_TRUE(ask(1).skip_special);
+}
+
+TEST_F(desk_of_channels, has_an_answer_of_a_form_in_the_last_one) {
+  EXPECT_EQ(ask_chat().engine.sequence.prompt, letters("Hi:"));
+  EXPECT_EQ(ask_chat({constraint_kind::regex, "A+"}).engine.sequence.prompt, letters("Hi:<|channel|>final<|message|>"));
+}
+
 TEST_F(desk, composes_the_status) {
   EXPECT_EQ(command("status").result, R"({"nodes":[],"replicas":[],"adapters":[],"jobs":[]})");
   board_->post("nodes", R"([{"name":"w0"}])");
@@ -260,6 +308,7 @@ TEST_F(desk, composes_the_status) {
   EXPECT_EQ(hello["cluster"], "test");
   EXPECT_EQ(hello["instance"], json::parse(command("hello").result)["instance"]);
   EXPECT_EQ(hello["has_channels"], false);
+  EXPECT_EQ(hello["thought_begin"], "");
 }
 
 TEST_F(desk, hands_commands_to_whom_they_belong) {

@@ -123,6 +123,38 @@ TEST(prompting, writes_chats_with_the_models_template) {
   EXPECT_EQ(made.sequence.prompt, letters("u:Hi;a:"));
 }
 
+TEST(prompting, puts_a_chats_answer_of_a_form_into_the_last_channel) {
+  const temp_folder folder;
+  const auto prompts = letters_prompting(
+      folder, 0, "{# <|channel|>analysis <|channel|>final #}{{ messages[0].content }}<|start|>assistant");
+  prompt_input chat{.chat = chat_input{.messages = R"([{"role":"user","content":"Hi"}])"}};
+  const auto begun = [&](const prompt_input& input, const output_constraint& form) {
+    auto sampling = params();
+    sampling.constraint = form;
+    return prepare(*prompts, input, sampling).sequence.prompt;
+  };
+  const output_constraint form{constraint_kind::regex, "[ab]+"};
+  EXPECT_EQ(begun(chat, {}), letters("Hi<|start|>assistant"));
+  EXPECT_EQ(begun(chat, form), letters("Hi<|start|>assistant<|channel|>final<|message|>"));
+  EXPECT_EQ(begun(chat, {constraint_kind::calls, R"({"type":"object"})", "<x>", "</x>"}),
+            letters("Hi<|start|>assistant"));
+  EXPECT_EQ(begun(text("Hi"), form), letters("Hi")) << "which is no chat";
+  chat.answer_begin = "<x>";
+  EXPECT_EQ(begun(chat, form), letters("Hi<|start|>assistant<x>")) << "it has a beginning of its own";
+}
+
+TEST(prompting, knows_whose_answers_show_special_tokens) {
+  const prompt_input chat{.chat = chat_input{.messages = "[]"}};
+  for (const char* marks : {"<|channel|>analysis<|channel|>final", "[THINK][/THINK]", "<|channel>thought<channel|>"}) {
+    const temp_folder folder;
+    const auto prompts = letters_prompting(folder, 0, marks);
+    EXPECT_TRUE(prompts->shows_special(chat)) << marks;
+    EXPECT_FALSE(prompts->shows_special(text("Hi"))) << marks;
+  }
+  const temp_folder folder;
+  EXPECT_FALSE(letters_prompting(folder, 0, "<think></think>")->shows_special(chat)) << "which are a text";
+}
+
 TEST(prompting, refuses_what_no_replica_could_answer) {
   const temp_folder folder;
   const auto prompts = letters_prompting(folder);

@@ -272,6 +272,21 @@ TEST_F(generate, writes_a_chat_in_the_models_template) {
   EXPECT_EQ(run_json(question)["prompt_tokens"], expected);
 }
 
+TEST_F(generate, shows_the_special_tokens_that_tell_the_thoughts_of_a_chat) {
+  const auto model = readable_model();
+  const auto text = [&](const char* marks, const words& flags) {
+    folder().write("readable/chat_template.jinja", std::string("{# ") + marks + " #}{{ messages[0].content }}");
+    words all{"generate", model.string(), "--prompt", "Hi", "--max-tokens", "3", "--logit-bias", "0=100"};
+    all.insert(all.end(), flags.begin(), flags.end());
+    return run_json(all)["text"];
+  };
+  for (const char* marks : {"[THINK][/THINK]", "<|channel>thought<channel|>", "<|channel|>analysis<|channel|>final"}) {
+    EXPECT_EQ(text(marks, {"--chat"}), "<s><s><s>") << marks;
+    EXPECT_EQ(text(marks, {}), "") << marks;
+  }
+  EXPECT_EQ(text("<think></think>", {"--chat"}), "");
+}
+
 TEST_F(generate, ends_quietly_when_nobody_reads) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);

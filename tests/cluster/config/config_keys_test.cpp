@@ -1,6 +1,9 @@
-// Every key of a cluster's file is read, and documented.
+// Every key of a cluster's file is read, and documented with its default.
 #include <fstream>
+#include <map>
+#include <optional>
 #include <set>
+#include <sstream>
 
 #include <gtest/gtest.h>
 
@@ -157,19 +160,61 @@ TEST(config_keys, each_has_a_row_here) {
   EXPECT_EQ(here, known);
 }
 
-TEST(config_keys, each_is_documented_in_its_section) {
+/// What the page calls a key: "[cluster] name".
+std::string name_on_page(const config_key& key) {
+  const std::string heading = key.section == "node" ? "[[node]]" : "[" + std::string(key.section) + "]";
+  return heading + " " + std::string(key.name);
+}
+
+/// The keys that the page has, each with what stands there as its default.
+std::map<std::string, std::string> documented_keys() {
   std::ifstream page(test::docs / "CONFIG.md");
-  std::set<std::string> documented;
+  std::map<std::string, std::string> documented;
   std::string section;
   for (std::string line; std::getline(page, line);) {
     if (line.starts_with("## ")) section = line.substr(3);
-    if (line.starts_with("| `")) documented.insert(section + " " + line.substr(3, line.find('`', 3) - 3));
+    if (!line.starts_with("| `")) continue;
+    std::istringstream cells(line.substr(3));
+    std::string key, otherwise;
+    std::getline(cells, key, '`');
+    std::getline(cells, otherwise, '|');  // behind the key
+    std::getline(cells, otherwise, '|');
+    documented[section + " " + key] = otherwise;
   }
+  return documented;
+}
+
+/// A default as a file would say it; nothing where the page says it in words, or there is none.
+std::optional<std::string> value_in(const std::string& cell) {
+  if (!cell.starts_with(" `") || !cell.ends_with("` ")) return {};
+  const std::string value = cell.substr(2, cell.size() - 4);
+  const bool is_value = value == "true" || value == "false" || value.find_first_of("\"[0123456789") == 0;
+  return is_value ? std::optional(value) : std::nullopt;
+}
+
+TEST(config_keys, each_is_documented_in_its_section) {
+  auto documented = documented_keys();
+  for (const config_key& key : config_keys()) EXPECT_EQ(documented.erase(name_on_page(key)), 1u) << name_on_page(key);
+  EXPECT_TRUE(documented.empty()) << documented.begin()->first << " is documented and is no key";
+}
+
+TEST(config_keys, have_the_defaults_that_are_documented) {
+  const std::set<std::string> in_words{"[cluster] name",  "[cluster] state_dir", "[cluster] keys",   "[model] path",
+                                       "[model] name",    "[model] quant",       "[adapters] dir",   "[[node]] name",
+                                       "[[node]] roles",  "[[node]] layers",     "[[node]] replica", "[[node]] memory",
+                                       "[[node]] listen", "[[node]] ssh",        "[[node]] config"};
+  auto documented = documented_keys();
+  const cluster without = with_row({});
   for (const config_key& key : config_keys()) {
-    const std::string heading = key.section == "node" ? "[[node]]" : "[" + std::string(key.section) + "]";
-    EXPECT_EQ(documented.erase(heading + " " + std::string(key.name)), 1u) << heading << " " << key.name;
+    const auto value = value_in(documented[name_on_page(key)]);
+    EXPECT_EQ(value.has_value(), !in_words.contains(name_on_page(key)))
+        << name_on_page(key) << documented[name_on_page(key)];
+    if (!value) continue;
+    const std::string line = std::string(key.name) + " = " + *value;
+    cluster with = with_row({key.section, line});
+    with.places = without.places;
+    EXPECT_TRUE(with == without) << name_on_page(key) << " is something else than " << *value << " if it is left out";
   }
-  EXPECT_TRUE(documented.empty()) << *documented.begin() << " is documented and is no key";
 }
 
 }  // namespace

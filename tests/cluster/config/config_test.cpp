@@ -101,6 +101,18 @@ TEST(config, says_where_a_key_stands) {
   EXPECT_EQ(place_of(config, "nothing.at.all"), "/etc/rooms.toml:1:1");
 }
 
+/// two_workers, with these lines in their nodes.
+std::string with_in_both(const std::string& in_w0, const std::string& in_w1) {
+  return changed(changed(two_workers, "name = \"w0\"", in_w0 + "name = \"w0\""), "name = \"w1\"",
+                 in_w1 + "name = \"w1\"");
+}
+
+TEST(config, workers_that_say_their_memory_share_a_gpu) {
+  const std::string gpu = "device = \"cuda:0\"\n", memory = "memory = \"16GiB\"\n";
+  EXPECT_EQ(parse(with_in_both(gpu + memory, gpu + memory)).find("w1")->device, device_id{0});
+  EXPECT_EQ(parse(with_in_both(gpu, "device = \"cuda:1\"\n")).find("w1")->device, device_id{1});
+}
+
 struct broken {
   std::string text, place, words;
 };
@@ -154,6 +166,10 @@ TEST(config, refuses_with_file_line_and_column) {
                        "host = \"localhost\"\ndevice = \"cuda:1\"\nname = \"w0\""),
                "name = \"w1\"", "device = \"cuda:1\"\nname = \"w1\""),
        "4:14", "w0 and w1 share cuda:1: use gloo"},
+      {with_in_both("device = \"cuda:0\"\n", "device = \"cuda:0\"\n"), "15:10",
+       "w0 and w1 share cuda:0: give each a GPU of its own, or a memory"},
+      {with_in_both("host = \"localhost\"\ndevice = \"cuda:0\"\n", "device = \"cuda:0\"\nmemory = \"16GiB\"\n"),
+       "16:10", "w0 and w1 share cuda:0"},
       {with("keep_jobs_days = -1\n"), "4:18", "allowed are 0 to 36500"},
       {with("", "[scheduler]\nsteps_in_flight = 257\n"), "17:19", "allowed are 0 to 256"},
       {changed(with("tensor = 2\n"), "name = \"w1\"", "device = \"cuda:0\"\nname = \"w1\""), "4:10",

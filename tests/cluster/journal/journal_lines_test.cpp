@@ -147,6 +147,9 @@ TEST_F(journal_lines, gives_long_texts_in_pages) {
   ASSERT_TRUE(book->seal("j1").ok());
   EXPECT_EQ(book->unfinished_lines("j1", 0, 100).size(), 3u);
   EXPECT_EQ(indexes_of(book->unfinished_lines("j1", 8, 100)), (std::vector<std::uint64_t>{8, 9}));
+  for (std::uint64_t line = 0; line < 4; ++line) EXPECT_TRUE(*record("j1", line, std::string(400, 'x'), true));
+  EXPECT_EQ(book->outputs("j1", 0, 100).size(), 3u);
+  EXPECT_EQ(book->outputs("j1", 0, 100, 500).size(), 2u) << "whoever asks may want less";
 }
 
 }  // namespace

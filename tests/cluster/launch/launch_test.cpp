@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "base/shell_word.hpp"
 #include "tests/base/manual_clock.hpp"
 #include "tests/base/open_files.hpp"
 #include "tests/base/sanitized.hpp"
@@ -308,12 +309,6 @@ TEST_F(launch, no_child_outlives_a_launcher_that_is_killed) {
 }
 
 // ---- other hosts
-
-TEST(typed_word, has_quotes_only_where_a_shell_needs_them) {
-  EXPECT_EQ(typed_word("configs/home-1.toml"), "configs/home-1.toml");
-  EXPECT_EQ(typed_word("my dir/home.toml"), "'my dir/home.toml'");
-  EXPECT_EQ(typed_word("it's.toml"), "'it'\\''s.toml'");
-}
 
 TEST_F(launch, reaches_other_hosts_through_ssh) {
   const auto config = parse_cluster_config(R"(

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cluster/placement/memory_shares.hpp"
 #include "tests/cluster/placement/offers.hpp"
 
 namespace troupe {

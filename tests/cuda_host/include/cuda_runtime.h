@@ -131,8 +131,15 @@ enum cudaError_t {
   cudaErrorInvalidAddressSpace,
   cudaErrorInvalidPc,
   cudaErrorStreamCaptureUnsupported,
+  cudaErrorInvalidDeviceFunction = 98,
+  cudaErrorNoKernelImageForDevice = 209,
   cudaErrorNvlinkUncorrectable = 220,
+  cudaErrorJitCompilerNotFound = 221,
+  cudaErrorUnsupportedPtxVersion = 222,
+  cudaErrorJitCompilationDisabled = 223,
   cudaErrorContained = 226,
+  cudaErrorMpsClientTerminated = 810,
+  cudaErrorExternalDevice = 911,
   cudaErrorUnknown = 999,
 };
 enum cudaMemcpyKind { cudaMemcpyDefault };
@@ -148,7 +155,8 @@ enum cudaDeviceAttr {
 
 namespace cuda_host {
 inline int compute_capability = 9;         ///< that the device says it has
-inline std::atomic<bool> is_open = false;  ///< the process has asked it for its free memory
+inline bool has_code = true;               ///< kernels are compiled for the device
+inline std::atomic<bool> is_open = false;  ///< the process has asked it for its free memory or for a kernel
 struct stream_state;
 struct event_state;
 struct graph_state;
@@ -211,6 +219,13 @@ enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
 template <class Kernel>
 cudaError_t cudaFuncSetAttribute(Kernel*, cudaFuncAttribute, int bytes) {
   return static_cast<std::size_t>(bytes) <= cuda_host::most_dynamic_bytes ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+struct cudaFuncAttributes {};
+template <class Kernel>
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, Kernel*) {
+  cuda_host::is_open = true;
+  return cuda_host::has_code ? cudaSuccess : cudaErrorNoKernelImageForDevice;
 }
 
 struct cudaLaunchConfig_t {

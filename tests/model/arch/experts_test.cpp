@@ -50,6 +50,23 @@ TEST(expert_routes, take_the_largest_scores_and_of_equal_ones_the_first) {
   EXPECT_EQ(experts_of(routes, 1), (std::vector<std::int64_t>{1, 2}));
 }
 
+TEST(expert_routes, take_experts_of_the_best_groups_alone) {
+  model_config config = mixture_of(6, 2);
+  config.experts.groups = 3, config.experts.groups_taken = 1;
+  score_rows scores(1, 6);
+  std::copy_n(std::array{5.0f, -9.0f, 3.0f, 2.5f, 4.0f, 0.0f}.data(), 6, scores.row(0));
+  const auto taken = [&](std::int64_t best) {
+    config.experts.group_best = best;
+    expert_routes routes(config, kernels());
+    routes.choose(scores.all(), 1);
+    return experts_of(routes, 0);
+  };
+  EXPECT_EQ(taken(1), (std::vector<std::int64_t>{0, 1})) << "of the group with the best expert";
+  EXPECT_EQ(taken(2), (std::vector<std::int64_t>{2, 3})) << "of that with the best two";
+  config.experts.groups_taken = 2;
+  EXPECT_EQ(taken(1), (std::vector<std::int64_t>{0, 4}));
+}
+
 TEST(expert_routes, give_shares_of_the_softmax) {
   const std::array<float, 5> values = {0.5f, -1.0f, 2.0f, 1.0f, 0.0f};
   double all = 0;

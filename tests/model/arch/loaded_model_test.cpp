@@ -478,12 +478,25 @@ class tied_models_with_a_head : public packed_models {
   }
 
   void copy_embeddings_to_head() {
+    rewrite([](const std::string& name) {
+      return std::pair(name, name == "lm_head.weight" ? "model.embed_tokens.weight" : name);
+    });
+  }
+  void lengthen_names() {
+    rewrite([](const std::string& name) { return std::pair("language_model." + name, name); });
+  }
+
+ private:
+  /// `what`: a tensor's new name, and the one whose data it gets.
+  template <class What>
+  void rewrite(const What& what) {
     const auto set = open_safetensors(model_);
     std::vector<tensor_description> tensors;
     std::vector<std::span<const std::byte>> data;
     for (const auto& [name, tensor] : set.tensors) {
-      tensors.push_back({name, tensor.type, tensor.shape});
-      data.push_back(name == "lm_head.weight" ? set.find("model.embed_tokens.weight")->data : tensor.data);
+      const auto [new_name, from] = what(name);
+      tensors.push_back({new_name, tensor.type, tensor.shape});
+      data.push_back(set.find(from)->data);
     }
     write_safetensors(model_ / "model.safetensors", tensors, data, {});
   }
@@ -492,6 +505,8 @@ class tied_models_with_a_head : public packed_models {
 TEST_F(tied_models_with_a_head, are_refused_where_it_differs_from_the_embeddings) {
   EXPECT_THAT(refusal([&] { load(scheme::f32); }),
               AllOf(HasSubstr("lm_head.weight differs"), HasSubstr("tie_word_embeddings")));
+  lengthen_names();
+  EXPECT_THAT(refusal([&] { load(scheme::f32); }), HasSubstr(": language_model.lm_head.weight differs"));
   EXPECT_TRUE(cached().empty());
 }
 

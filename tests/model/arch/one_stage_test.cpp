@@ -33,7 +33,7 @@ TEST(models_of_one_stage, keep_keys_and_values_of_layers_that_share_none) {
 }
 
 TEST(models_of_one_stage, and_those_with_two_kinds_of_heads_run_on_processors_alone) {
-  for (const char* name : {"gemma4", "gemma4-small", "gemma4-moe"}) {
+  for (const char* name : {"gemma4", "gemma4-small", "gemma4-moe", "deepseek2"}) {
     const auto model = load_for_test(golden / name, scheme::u8);
     EXPECT_NE(gpus_lack(*model).find("by processors alone"), std::string_view::npos) << name;
     EXPECT_FALSE(gpus_lack_for_training(model->config).empty()) << name;

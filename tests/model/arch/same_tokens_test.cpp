@@ -66,7 +66,11 @@ INSTANTIATE_TEST_SUITE_P(
         same_tokens_case{"gemma4", scheme::u8, kv_kind::f16}, same_tokens_case{"gemma4", scheme::bf16, kv_kind::i8},
         same_tokens_case{"gemma4-small", scheme::u8, kv_kind::i8},
         same_tokens_case{"gemma4-small", scheme::f32, kv_kind::f32},
-        same_tokens_case{"gemma4-moe", scheme::q4, kv_kind::f16}),
+        same_tokens_case{"gemma4-moe", scheme::q4, kv_kind::f16},
+        same_tokens_case{"deepseek2", scheme::u8, kv_kind::f16},
+        same_tokens_case{"deepseek2", scheme::f32, kv_kind::i8},
+        same_tokens_case{"deepseek3", scheme::q4, kv_kind::f16},
+        same_tokens_case{"glm4-moe-lite", scheme::bf16, kv_kind::f32}),
     [](const auto& info) { return name_of(info); });
 
 }  // namespace

@@ -195,6 +195,17 @@ TEST(hf_config, of_models_that_see_pictures_the_language_model_is_read) {
   EXPECT_THAT(refusal_of({{"model_type", "mistral3"}, {"text_config", small("qwen3")}}), HasSubstr("mistral3"));
 }
 
+TEST(hf_config, of_a_model_that_sees_pictures_the_embeddings_may_be_the_head_where_either_flag_says_so) {
+  const auto tied = [](const json& whole, const json& text) {
+    return parse(with({{"model_type", "mistral3"}, {"text_config", with(small("mistral"), text)}}, whole))
+        .tied_embeddings;
+  };
+  const json yes{{"tie_word_embeddings", true}}, no{{"tie_word_embeddings", false}}, none = json::object();
+  EXPECT_TRUE(tied(yes, no) && tied(no, yes) && tied(yes, none) && tied(none, yes) && tied(yes, yes));
+  EXPECT_FALSE(tied(no, no) || tied(no, none) || tied(none, no) || tied(none, none));
+  EXPECT_TRUE(tied(none, {{"tie_embedding", true}}));
+}
+
 TEST(hf_config, end_tokens_come_from_both_files_once) {
   const test::temp_folder folder;
   folder.write("config.json", with(small("llama"), {{"eos_token_id", {3, 4}}, {"bos_token_id", nullptr}}).dump());
@@ -383,7 +394,7 @@ INSTANTIATE_TEST_SUITE_P(
         bad_field{"experts_nowhere", "qwen3_moe", {{"decoder_sparse_step", 0}}, "\"decoder_sparse_step\" is 0"},
         bad_field{"shared_giant", "qwen2_moe", {{"shared_expert_intermediate_size", 70000}}, "shared experts is 70000"},
         bad_field{"shared_many", "glm4_moe", {{"n_shared_experts", -1}}, "n_shared_experts"},
-        bad_field{"expert_groups", "glm4_moe", {{"n_group", 2}}, "\"n_group\" above 1"},
+        bad_field{"expert_groups", "glm4_moe", {{"n_group", 3}, {"head_dim", 4}}, "128 experts in 3 groups"},
         bad_field{"shares_zero", "glm4_moe", {{"routed_scaling_factor", 0}, {"head_dim", 4}}, "multiplied by 0"},
         bad_field{"normed_heads", "cohere", {{"use_qk_norm", true}}, "use_qk_norm"},
         bad_field{"one_after_the_other", "cohere2", {{"use_parallel_block", false}}, "use_parallel_block"},

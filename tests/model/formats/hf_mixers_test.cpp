@@ -109,6 +109,12 @@ TEST(hf_config, lfm2_is_found_where_it_also_sees_pictures) {
   const auto config = parse({{"model_type", "lfm2_vl"}, {"text_config", text}, {"tie_word_embeddings", true}});
   EXPECT_EQ(config.family, "lfm2");
   EXPECT_TRUE(config.sees_pictures);
+  const auto tied = [&](bool whole, bool within) {
+    const json part = with(text, {{"tie_embedding", within}});
+    return parse({{"model_type", "lfm2_vl"}, {"text_config", part}, {"tie_word_embeddings", whole}}).tied_embeddings;
+  };
+  EXPECT_TRUE(tied(true, false) && tied(false, true));
+  EXPECT_FALSE(tied(false, false));
 }
 
 TEST(hf_config, lfm2_says_how_wide_its_mlp_would_be_without_a_gate) {

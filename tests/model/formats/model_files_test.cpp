@@ -236,6 +236,56 @@ TEST(model_files, tied_embeddings_ignore_the_head) {
   EXPECT_EQ(open_folder(folder, config, without).weights.size(), 15u);
 }
 
+/// Of models that see pictures: what is said of the head in two places, and what the files have.
+json seeing_config(const json& whole, const json& within) {
+  json config{{"model_type", "mistral3"}, {"text_config", llama_config()}};
+  config["text_config"]["model_type"] = "mistral";
+  if (!whole.is_null()) config["tie_word_embeddings"] = whole;
+  if (!within.is_null()) config["text_config"]["tie_word_embeddings"] = within;
+  return config;
+}
+
+weight_writer seeing_weights(const std::string& prefix) {
+  auto file = llama_weights(prefix);
+  for (const auto* name : {"q", "k", "v", "o"}) file.erase(prefix + "layers.0.self_attn." + name + "_proj.bias");
+  return file;
+}
+
+TEST(model_files, of_a_model_that_sees_pictures_the_files_decide_whether_it_has_a_head) {
+  const std::vector<std::pair<json, json>> flags = {{true, true},     {false, true},   {true, false},
+                                                    {nullptr, true},  {true, nullptr}, {false, nullptr},
+                                                    {nullptr, false}, {false, false}};
+  for (const std::string prefix : {"language_model.model.", "model.language_model."}) {
+    const std::string head = prefix == "language_model.model." ? "language_model.lm_head.weight" : "lm_head.weight";
+    auto without = seeing_weights(prefix);
+    without.erase(head);
+    for (const auto& [whole, within] : flags) {
+      const test::temp_folder folder;
+      const auto config = seeing_config(whole, within);
+      const auto own = open_folder(folder, config, seeing_weights(prefix));
+      EXPECT_FALSE(own.config.tied_embeddings) << config;
+      EXPECT_EQ(rows_of(own, "lm_head.weight"), stored(own, head)) << config;
+      const auto opened = [&] { EXPECT_TRUE(open_folder(folder, config, without).config.tied_embeddings) << config; };
+      if (whole == true || within == true)
+        opened();
+      else
+        EXPECT_THAT(refusal(opened), HasSubstr(head)) << config;
+    }
+  }
+}
+
+TEST(model_files, a_folder_quantized_here_of_a_model_that_sees_pictures_has_a_head_where_one_was_packed) {
+  for (const bool has_head : {false, true}) {
+    const test::temp_folder folder;
+    weight_writer packed;
+    packed.add("model.embed_tokens.weight", {3}, dtype::u8);
+    if (has_head) packed.add("lm_head.weight", {3}, dtype::u8);
+    packed.write(folder.path() / "model.safetensors", {{"troupe.layout", "1"}});
+    folder.write("config.json", seeing_config(true, false).dump());
+    EXPECT_EQ(open_model(folder.path()).config.tied_embeddings, !has_head);
+  }
+}
+
 TEST(model_files, wrong_tensors_are_refused_by_name_and_shape) {
   const test::temp_folder folder;
   const std::string name = "model.layers.0.mlp.down_proj.weight";
@@ -251,6 +301,22 @@ TEST(model_files, wrong_tensors_are_refused_by_name_and_shape) {
   EXPECT_THAT(says({8, 12, 1}, dtype::f32), HasSubstr("[8, 12, 1]"));
   EXPECT_THAT(says({8, 12}, dtype::u8), AllOf(HasSubstr(name), HasSubstr("U8")));
   EXPECT_EQ(says({8, 12}, dtype::bf16), "");
+}
+
+TEST(model_files, a_tensor_that_the_index_lists_and_no_shard_holds_is_missed_where_it_is_needed) {
+  const test::temp_folder folder;
+  auto config = llama_config();
+  auto weights = llama_weights();
+  weights.erase("lm_head.weight");
+  weights.write(folder.path() / "m-1.safetensors");
+  folder.write("model.safetensors.index.json", R"({"weight_map":{"lm_head.weight":"m-1.safetensors"}})");
+  const auto opened = [&](bool tied) {
+    config["tie_word_embeddings"] = tied;
+    folder.write("config.json", config.dump());
+    return refusal([&] { open_model(folder.path()); });
+  };
+  EXPECT_EQ(opened(true), "");
+  EXPECT_THAT(opened(false), HasSubstr("lacks the tensor \"lm_head.weight\""));
 }
 
 TEST(model_files, a_needed_tensor_of_an_unread_type_is_named_with_it) {
@@ -448,6 +514,15 @@ TEST(model_files, a_folder_of_pieces_is_refused_with_the_first_of_them) {
   const test::temp_folder folder;
   for (int number = 1; number <= 20; ++number) folder.write(fmt::format("m-{:05}-of-00020.gguf", number), "");
   EXPECT_THAT(refusal([&] { open_model(folder.path()); }), HasSubstr("m-00001-of-00020.gguf, if you mean that"));
+}
+
+TEST(model_files, a_folder_with_files_beside_a_gguf_is_refused_with_the_one_that_is_a_model) {
+  const test::temp_folder folder;
+  const auto says = [&] { return refusal([&] { open_model(folder.path()); }); };
+  for (const char* name : {"imatrix.gguf", "a-imatrix.gguf", "mmproj-a.gguf"}) folder.write(name, "");
+  EXPECT_THAT(says(), HasSubstr("name a model's folder"));
+  folder.write("some.gguf", "");
+  EXPECT_THAT(says(), HasSubstr("some.gguf, if you mean that"));
 }
 
 TEST(model_files, what_is_no_model_is_refused) {

@@ -140,19 +140,27 @@ TEST(safetensors, reads_all_shards_of_an_index) {
   const auto set = open_safetensors(folder.path());
   EXPECT_EQ(set.files.size(), 2u);
   EXPECT_EQ(set.file_of(*set.find("two")), (folder.path() / "m-2.safetensors").string());
+  folder.write("model.safetensors.index.json",
+               R"({"weight_map":{"left":"m-1.safetensors","one":"m-1.safetensors","two":"m-2.safetensors"}})");
+  EXPECT_EQ(open_safetensors(folder.path()).tensors.size(), 2u) << "what no shard holds is no tensor";
 }
 
 TEST(safetensors, refuses_an_index_that_does_not_fit_its_shards) {
   const test::temp_folder folder;
-  test::weight_writer a;
+  test::weight_writer a, b;
   a.add("one", {2});
   a.write(folder.path() / "m-1.safetensors");
   a.write(folder.path() / "m-2.safetensors");
+  b.add("two", {2});
+  b.write(folder.path() / "m-4.safetensors");
   const auto with = [&](const std::string& index) {
     folder.write("model.safetensors.index.json", index);
     return refusal([&] { open_safetensors(folder.path()); });
   };
-  EXPECT_THAT(with(R"({"weight_map":{"one":"m-1.safetensors","two":"m-1.safetensors"}})"), HasSubstr("\"two\""));
+  for (const char* shards : {R"("one":"m-1.safetensors","two":"m-1.safetensors","more":"m-4.safetensors")",
+                             R"("one":"m-4.safetensors","two":"m-4.safetensors","more":"m-1.safetensors")"})
+    EXPECT_THAT(with(fmt::format(R"({{"weight_map":{{{}}}}})", shards)),
+                AllOf(HasSubstr("should hold the tensor"), HasSubstr("m-1.safetensors"), HasSubstr("m-4.safetensors")));
   EXPECT_THAT(with(R"({"weight_map":{"one":"m-1.safetensors","x":"m-2.safetensors"}})"), HasSubstr("earlier file"));
   EXPECT_THAT(with(R"({"weight_map":{"one":"../m-1.safetensors"}})"), HasSubstr("plain file name"));
   EXPECT_THAT(with(R"({"weight_map":{"one":"/etc/passwd"}})"), HasSubstr("plain file name"));

@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 
+#include "model/formats/model_files.hpp"
 #include "tests/model/formats/known_codes.hpp"
 
 namespace troupe {
@@ -126,6 +127,21 @@ TEST(weight_codes, of_mxfp4_are_refused_by_the_tensor_that_does_not_fit) {
   EXPECT_THAT(found(8, 64), HasSubstr("\"experts.up_scales\", U8 [3, 16], should be U8 [3, 8, 2]"));
   file.set.tensors.erase("experts.up_scales");
   EXPECT_THAT(found(8, 64), HasSubstr("\"experts.up_blocks\" needs \"experts.up_scales\" beside it"));
+}
+
+/// Heads of latent attention read some rows of a matrix the other way round.
+TEST(weight_codes, may_be_read_by_columns_of_some_rows) {
+  const known_codes known = known_codes::drawn(8, 24, 64, 2, false);
+  const known_tensors file = known.as_gptq(true);
+  weight_source source;
+  source.codes = codes_in(file, known.outs, known.ins, {.format = code_format::gptq});
+  source.tensor = source.codes->codes;
+  source.outs = known.ins, source.ins = 5, source.first_in = 7;
+  source.transposed = true;
+  std::vector<float> rows(to_size(3 * source.ins));
+  source.read_rows(10, 3, rows.data());
+  for (int row = 0; row < 3; ++row)
+    for (int in = 0; in < 5; ++in) EXPECT_EQ(rows[to_size(row * 5 + in)], known.weight(7 + in, 10 + row));
 }
 
 /// Of all values of eight bits but NaN; scales are of blocks of 4 x 8, of rows, or of all.

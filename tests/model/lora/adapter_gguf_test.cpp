@@ -279,9 +279,11 @@ TEST_F(changed_gguf_adapter, must_adapt_whole_layers_of_peft_to_be_written_so) {
 }
 
 TEST_F(changed_gguf_adapter, beside_which_a_folder_was_named_is_named_in_the_error) {
+  const auto says = [&] { return refusal([&] { read_adapter(folder_.path(), base_); }); };
+  for (const char* name : {"imatrix.gguf", "mmproj-pricing.gguf"}) folder_.write(name, "");
+  EXPECT_THAT(says(), HasSubstr("an adapter as PEFT writes it"));
   folder_.write("pricing.gguf", "");
-  EXPECT_THAT(refusal([&] { read_adapter(folder_.path(), base_); }),
-              AllOf(HasSubstr("has no adapter_config.json: name "), HasSubstr("pricing.gguf")));
+  EXPECT_THAT(says(), AllOf(HasSubstr("has no adapter_config.json: name "), HasSubstr("/pricing.gguf")));
 }
 
 }  // namespace

@@ -144,6 +144,22 @@ TEST(tokenizer_json, only_llamas_classes_put_bos_and_eos_where_the_configuration
     EXPECT_EQ(encoded(kind), (ids{6, 0})) << kind;
 }
 
+TEST(tokenizer_json, a_bos_and_an_eos_of_the_configuration_stand_in_place_of_the_templates) {
+  const std::string rest = R"("added_tokens":[{"id":6,"content":"<s>","special":true},{"id":7,"content":"<|im_start|>"},
+    {"id":8,"content":"</s>","special":true},{"id":9,"content":"<|im_end|>"}],
+    "post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>"}},{"Sequence":{"id":"A"}},
+    {"SpecialToken":{"id":"</s>"}}],"special_tokens":{"<s>":{"id":"<s>","ids":[6],"tokens":["<s>"]},
+    "</s>":{"id":"</s>","ids":[8],"tokens":["</s>"]}}})";
+  const auto encoded = [&](const std::string& fields) {
+    return with(rest, R"({"bos_token":"<|im_start|>","eos_token":"<|im_end|>",)" + fields + "}")->encode("a");
+  };
+  for (const std::string kind :
+       {R"("tokenizer_class":"LlamaTokenizer",)", R"("tokenizer_class":"LlamaTokenizerFast",)", ""}) {
+    EXPECT_EQ(encoded(kind + R"("add_bos_token":true)"), (ids{7, 0, 8})) << kind;
+    EXPECT_EQ(encoded(kind + R"("add_bos_token":true,"add_eos_token":true)"), (ids{7, 0, 9})) << kind;
+  }
+}
+
 TEST(tokenizer_json, llamas_class_has_a_bos_and_an_eos_where_none_is_named) {
   const std::string added = R"("added_tokens":[{"id":6,"content":"<s>"},{"id":7,"content":"</s>"}])";
   const auto tokens = with(added, R"({"tokenizer_class":"LlamaTokenizerFast"})");

@@ -168,7 +168,10 @@ INSTANTIATE_TEST_SUITE_P(architectures, lora_gradients,
                                          gradient_case{"lfm2-moe", {}, train_precision::fine, 1e-4},
                                          gradient_case{"gemma4", {}, train_precision::fine, 1e-4},
                                          gradient_case{"gemma4-small", {}, train_precision::fine, 1e-4},
-                                         gradient_case{"gemma4-moe", {}, train_precision::fine, 1e-4}),
+                                         gradient_case{"gemma4-moe", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"deepseek2", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"deepseek3", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"glm4-moe-lite", {}, train_precision::fine, 1e-4}),
                          name_of_case);
 
 INSTANTIATE_TEST_SUITE_P(schemes, lora_gradients,
@@ -192,6 +195,8 @@ INSTANTIATE_TEST_SUITE_P(schemes, lora_gradients,
                                          gradient_case{"lfm2", scheme::u8, train_precision::exact, 1e-4},
                                          gradient_case{"lfm2", scheme::u8, train_precision::fine, 1e-3},
                                          gradient_case{"gemma4-small", scheme::u8, train_precision::exact, 1e-4},
+                                         gradient_case{"deepseek3", scheme::u8, train_precision::exact, 1e-4},
+                                         gradient_case{"deepseek3", scheme::u8, train_precision::fine, 4e-3},
                                          gradient_case{"qwen2", scheme::bf16, train_precision::exact, 1e-4}),
                          name_of_case);
 

@@ -64,8 +64,13 @@ reference_model::reference_model(const loaded_model& model) : config_(model.conf
     norm(prefix + "post_attention_layernorm", l.mlp_norm, config_.hidden);
     norm(prefix + "self_attn.output_norm", l.attention_output_norm, config_.hidden);
     norm(prefix + "mlp.output_norm", l.mlp_output_norm, config_.hidden);
-    norm(prefix + "self_attn.q_norm", l.q_norm, config_.q_norm_size(i));
-    norm(prefix + "self_attn.k_norm", l.k_norm, config_.k_norm_size(i));
+    const latent_config& latent = config_.latent;
+    norm(prefix + "self_attn.q_norm", l.q_norm, config_.is_latent() ? latent.query_rank : config_.q_norm_size(i));
+    norm(prefix + "self_attn.k_norm", l.k_norm, config_.is_latent() ? latent.rank : config_.k_norm_size(i));
+    for (std::size_t h = 0; h < l.heads.size(); ++h) {
+      weights[fmt::format("{}heads.{}.query", prefix, h)] = unpacked(l.heads[h].query);
+      weights[fmt::format("{}heads.{}.value", prefix, h)] = unpacked(l.heads[h].value);
+    }
     norm(prefix + "beside", l.apart.beside, config_.hidden);
     norm(prefix + "experts", l.apart.experts, config_.hidden);
     norm(prefix + "experts_output", l.apart.experts_output, config_.hidden);
@@ -216,6 +221,51 @@ reference_model::rows reference_model::attention(std::int64_t layer, const rows&
   return linear(prefix + "o_proj", out, config_.hidden);
 }
 
+/// As it is written down: each head's keys and values are made of the row that is kept.
+reference_model::rows reference_model::latent_attention(std::int64_t layer, const rows& x) const {
+  const std::string prefix = fmt::format("model.layers.{}.self_attn.", layer);
+  const latent_config& latent = config_.latent;
+  const std::size_t turned = at(latent.turned), plain = at(latent.plain), rank = at(latent.rank);
+  const std::size_t value_size = at(latent.value);
+  const rows down =
+      latent.query_rank > 0 ? norm(prefix + "q_norm", linear(prefix + "q_down_proj", x, latent.query_rank)) : x;
+  const rows queries = linear(prefix + "q_proj", down, config_.heads * latent.query());
+  rows kept = linear(prefix + "k_proj", x, latent.row());
+  rows out(x.size(), std::vector<double>(at(config_.heads * latent.value), 0.0));
+  for (auto& row : kept) {
+    const auto normed = rms(prefix + "k_norm", {row.begin() + latent.turned, row.end()});
+    std::copy(normed.begin(), normed.end(), row.begin() + latent.turned);
+  }
+  for (std::size_t head = 0; head < at(config_.heads); ++head) {
+    const auto& by_query = weights.at(fmt::format("model.layers.{}.heads.{}.query", layer, head));  // [rank, plain]
+    const auto& by_value = weights.at(fmt::format("model.layers.{}.heads.{}.value", layer, head));  // [value, rank]
+    rows keys, values;
+    for (std::size_t j = 0; j < x.size(); ++j) {
+      auto& key = keys.emplace_back(kept[j].begin(), kept[j].begin() + latent.turned);
+      place(layer, "", key, static_cast<std::int64_t>(j));
+      key.resize(turned + plain);
+      auto& value = values.emplace_back(value_size, 0.0);
+      for (std::size_t r = 0; r < rank; ++r) {
+        for (std::size_t n = 0; n < plain; ++n) key[turned + n] += by_query[r * plain + n] * kept[j][turned + r];
+        for (std::size_t v = 0; v < value_size; ++v) value[v] += by_value[v * rank + r] * kept[j][turned + r];
+      }
+    }
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const auto first = queries[i].begin() + static_cast<std::ptrdiff_t>(head) * latent.query();
+      std::vector<double> query(first, first + latent.query()), weight(i + 1);
+      place(layer, "", query, static_cast<std::int64_t>(i));
+      double total = 0;
+      for (std::size_t j = 0; j <= i; ++j) {
+        const double score = std::inner_product(query.begin(), query.end(), keys[j].begin(), 0.0);
+        total += weight[j] = std::exp(score / static_cast<double>(config_.score_divisor()));
+      }
+      for (std::size_t j = 0; j <= i; ++j)
+        for (std::size_t v = 0; v < value_size; ++v) out[i][head * value_size + v] += weight[j] / total * values[j][v];
+    }
+  }
+  return linear(prefix + "o_proj", out, config_.hidden);
+}
+
 /// A norm without weights over each head.
 reference_model::rows reference_model::unit_heads(rows x, std::int64_t dim) const {
   for (auto& row : x)
@@ -243,6 +293,7 @@ reference_model::rows reference_model::convolved(const std::string& name, const 
 reference_model::rows reference_model::mixed(std::int64_t layer, const rows& x) const {
   const mixer_kind mixer = config_.mixer_of(layer);
   if (mixer == mixer_kind::delta) return linear_attention(layer, x);
+  if (config_.is_latent()) return latent_attention(layer, x);
   return mixer == mixer_kind::convolution ? short_convolution(layer, x) : attention(layer, x);
 }
 
@@ -348,6 +399,10 @@ reference_model::rows reference_model::mixture(const std::string& prefix, const 
     };
     const auto worth = [&](std::size_t e) { return weight(e) + (biases == weights.end() ? 0 : biases->second[e]); };
     std::sort(experts.begin(), experts.end(), [&](auto a, auto b) { return worth(a) > worth(b); });
+    if (config_.experts.groups > 1) {
+      const auto groups = best_groups(worth);
+      std::stable_partition(experts.begin(), experts.end(), [&](auto e) { return groups.contains(group_of(e)); });
+    }
     const std::size_t taken = at(config_.experts.taken),
                       counted = config_.experts.whole_shares ? taken : experts.size();
     double total = 0;
@@ -362,6 +417,25 @@ reference_model::rows reference_model::mixture(const std::string& prefix, const 
     }
   }
   return y;
+}
+
+std::int64_t reference_model::group_of(std::size_t expert) const {
+  return static_cast<std::int64_t>(expert) / (config_.experts.count / config_.experts.groups);
+}
+
+std::set<std::int64_t> reference_model::best_groups(const std::function<double(std::size_t)>& worth) const {
+  std::vector<std::pair<double, std::int64_t>> by_worth;
+  for (std::int64_t group = 0; group < config_.experts.groups; ++group) {
+    std::vector<double> worths;
+    for (std::size_t e = 0; e < at(config_.experts.count); ++e)
+      if (group_of(e) == group) worths.push_back(worth(e));
+    std::sort(worths.rbegin(), worths.rend());
+    by_worth.emplace_back(std::accumulate(worths.begin(), worths.begin() + config_.experts.group_best, 0.0), group);
+  }
+  std::sort(by_worth.rbegin(), by_worth.rend());
+  std::set<std::int64_t> best;
+  for (std::int64_t i = 0; i < config_.experts.groups_taken; ++i) best.insert(by_worth[at(i)].second);
+  return best;
 }
 
 /// Of the mlp beside the experts.

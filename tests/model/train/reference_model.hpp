@@ -1,5 +1,7 @@
 #pragma once
+#include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,6 +38,7 @@ class reference_model {
     rows k, v;
   };
   rows attention(std::int64_t layer, const rows& x) const;
+  rows latent_attention(std::int64_t layer, const rows& x) const;
   rows unit_heads(rows x, std::int64_t dim) const;
   rows linear_attention(std::int64_t layer, const rows& x) const;
   rows convolved(const std::string& name, const rows& x, std::int64_t most) const;
@@ -46,6 +49,8 @@ class reference_model {
   rows mlp(const std::string& prefix, const rows& x) const;  ///< "model.layers.0.mlp."
   static double sigmoid(double x);
   rows mixture(const std::string& prefix, const rows& x, const rows& routed) const;
+  std::int64_t group_of(std::size_t expert) const;
+  std::set<std::int64_t> best_groups(const std::function<double(std::size_t)>& worth) const;
   rows apart(const std::string& prefix, const rows& x) const;
   rows numbers_of(const training_rows& batch, const training_rows::segment& segment, const rows& embedded) const;
   rows with_tokens(std::int64_t layer, const rows& x, const rows& numbers) const;

@@ -105,8 +105,9 @@ TEST(training_run, counts_the_tokens_of_its_steps_wherever_it_goes_on) {
 
 TEST(training_run, any_number_of_threads_gives_the_same_bits) {
   const training_data data = counting_data(90, 40);
-  for (const char* model : {"qwen3", "gpt2", "gemma3", "olmo2", "gemma2", "qwen3-moe", "mixtral", "gpt-oss",
-                            "qwen2-moe", "glm4-moe", "qwen3.5", "qwen3.5-moe", "lfm2", "gemma4-small", "gemma4-moe"}) {
+  for (const char* model :
+       {"qwen3", "gpt2", "gemma3", "olmo2", "gemma2", "qwen3-moe", "mixtral", "gpt-oss", "qwen2-moe", "glm4-moe",
+        "qwen3.5", "qwen3.5-moe", "lfm2", "gemma4-small", "gemma4-moe", "deepseek3"}) {
     std::vector<std::vector<float>> results;
     for (const int threads : {1, 2, 3}) {
       adapter_run f(model, threads, quick_options(), data);
@@ -147,7 +148,7 @@ TEST(training_run, keeping_activations_or_not_gives_the_same_bits) {
   const training_data data = counting_data(90, 30);
   for (const char* model :
        {"qwen3", "gemma3", "olmo2", "gemma2", "qwen3-moe", "mixtral", "gpt-oss", "qwen2-moe", "glm4-moe", "cohere2",
-        "qwen3.5", "qwen3-next", "lfm2", "gemma4", "gemma4-small", "gemma4-moe"}) {
+        "qwen3.5", "qwen3-next", "lfm2", "gemma4", "gemma4-small", "gemma4-moe", "deepseek2", "deepseek3"}) {
     std::vector<std::vector<float>> results;
     for (const bool keep : {true, false}) {
       training_options options = quick_options();
@@ -390,11 +391,11 @@ TEST(training_run, examples_in_one_row_do_not_see_each_other) {
 TEST(training_run, a_written_adapter_serves_what_was_trained) {
   const training_data data = counting_data(90, 40);
   for (const char* model :
-       {"gpt2",     "llama",       "mistral",        "qwen2",     "qwen3",       "phi3",       "smollm3",
-        "gemma3",   "granite",     "gemma2",         "olmo2",     "qwen3-moe",   "mixtral",    "gpt-oss",
-        "olmoe",    "granite-moe", "granite-hybrid", "qwen2-moe", "glm4-moe",    "glm",        "glm4",
-        "ernie",    "cohere",      "cohere2",        "qwen3.5",   "qwen3.5-moe", "qwen3-next", "lfm2",
-        "lfm2-moe", "gemma4",      "gemma4-small",   "gemma4-moe"}) {
+       {"gpt2",     "llama",       "mistral",        "qwen2",      "qwen3",       "phi3",       "smollm3",
+        "gemma3",   "granite",     "gemma2",         "olmo2",      "qwen3-moe",   "mixtral",    "gpt-oss",
+        "olmoe",    "granite-moe", "granite-hybrid", "qwen2-moe",  "glm4-moe",    "glm",        "glm4",
+        "ernie",    "cohere",      "cohere2",        "qwen3.5",    "qwen3.5-moe", "qwen3-next", "lfm2",
+        "lfm2-moe", "gemma4",      "gemma4-small",   "gemma4-moe", "deepseek2",   "deepseek3",  "glm4-moe-lite"}) {
     training_options options = quick_options();
     adapter_run f(model, 2, options, data, std::nullopt);
     for (int i = 0; i < 6; ++i) f.run.step();

@@ -231,6 +231,16 @@ TEST(gloo_ranks, a_rank_that_only_sends_is_done_before_the_other_reads) {
   EXPECT_NO_THROW(gather(*ranks[0]));
 }
 
+TEST(gloo_ranks, connect_where_others_know_their_hosts_by_other_addresses) {
+  auto ranks = make_gloo_ranks(3, std::chrono::seconds(20), "own.test");  // see meeting_test.cpp
+  const auto failures = run_ranks(ranks, [](collective& own) {
+    std::vector<float> data{static_cast<float>(own.rank())};
+    own.all_reduce_sum(data);
+    EXPECT_EQ(data[0], 3);
+  });
+  for (const auto& failure : failures) EXPECT_EQ(failure, "");
+}
+
 TEST(gloo_ranks, go_on_when_the_numbers_of_calls_are_used_up) {
   auto ranks = make_gloo_ranks(2, std::chrono::seconds(20));
   const auto failures = run_ranks(ranks, [](collective& own) {

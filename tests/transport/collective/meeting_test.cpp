@@ -1,13 +1,16 @@
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <atomic>
+#include <cstring>
 #include <future>
 #include <string_view>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/file_descriptor.hpp"
@@ -18,12 +21,14 @@
 #include "transport/collective/meeting.hpp"
 
 // The tests' own name server: later.test has an address from the second question on; two.test has two addresses, of
-// which the first is a loopback.
+// which the first is a loopback; own.test is one loopback for the machine that is called so and another for the others.
 extern "C" int getaddrinfo(const char* host, const char* port, const addrinfo* hints, addrinfo** found) {
   static const auto of_the_machine = reinterpret_cast<decltype(&getaddrinfo)>(::dlsym(RTLD_NEXT, "getaddrinfo"));
   static std::atomic<bool> was_asked{false};
   const std::string_view name = host != nullptr ? host : "";
   if (name == "later.test") return was_asked.exchange(true) ? getaddrinfo("127.0.0.1", port, hints, found) : EAI_AGAIN;
+  if (name == "own.test")
+    return of_the_machine((hints->ai_flags & AI_PASSIVE) != 0 ? "127.0.0.7" : "127.0.0.1", port, hints, found);
   if (name != "two.test") return of_the_machine(host, port, hints, found);
   const int fault = of_the_machine("127.0.0.7", port, hints, found);
   return fault != 0 ? fault : of_the_machine("0.0.0.0", port, hints, &(*found)->ai_next);
@@ -135,6 +140,69 @@ TEST(meeting_place, is_where_other_machines_come_if_the_host_has_such_an_address
   const meeting_place place("two.test");
   EXPECT_EQ(place.host(), "0.0.0.0");
   EXPECT_TRUE(place.endpoint().starts_with("two.test:")) << place.endpoint();
+}
+
+TEST(meeting_place, is_everywhere_if_its_machine_alone_takes_its_name_for_a_loopback) {
+  const meeting_place place("own.test");
+  EXPECT_TRUE(place.endpoint().starts_with("own.test:")) << place.endpoint();
+  auto one = come(group_at(place, "g", 1, 2), "b");
+  EXPECT_EQ(place.exchange_words(group_at(place, "g", 0, 2), "a"), (words{"a", "b"}));
+  EXPECT_EQ(one.get(), (words{"a", "b"}));
+}
+
+TEST(meeting_place, says_where_it_listens_if_its_name_does_not) {
+  for (const auto& [name, here] :
+       {std::pair("localhost", " (here 127.0.0.1)"), std::pair("own.test", " (here every address)")}) {
+    const meeting_place place(name);
+    try {
+      place.exchange_words(group_at(place, "g", 0, 2, milliseconds(0)), "");
+      ADD_FAILURE() << "nobody came";
+    } catch (const collective_failure& failure) {
+      EXPECT_EQ(failure.what(), "rank 1 of 2 did not come to " + place.endpoint() + here);
+    }
+  }
+}
+
+/// An address of this machine by which others reach it; empty if it has none.
+std::string address_for_others() {
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) return {};
+  std::string host;
+  for (const ifaddrs* each = list; each != nullptr; each = each->ifa_next) {
+    if (each->ifa_addr == nullptr || each->ifa_addr->sa_family != AF_INET) continue;
+    socket_address address;
+    address.length = sizeof(sockaddr_in);
+    std::memcpy(&address.bytes, each->ifa_addr, address.length);
+    if (!address.is_loopback()) host = address.in_numbers().host;
+  }
+  ::freeifaddrs(list);
+  return host;
+}
+
+auto ask_host(const rank_group& group, const std::string& name) {
+  return std::async(std::launch::async, [group, name] { return meeting_place(name).host_among(group); });
+}
+
+TEST(meeting_place, that_is_everywhere_has_the_address_at_which_others_found_it) {
+  const std::string host = address_for_others();
+  if (host.empty()) GTEST_SKIP() << "this machine has loopbacks alone";
+  const meeting_place place("own.test");
+  rank_group far = group_at(place, "g", 1, 4);
+  far.place = host + ":" + std::to_string(port_of(place));
+  auto one = ask_host(far, "own.test");
+  auto two = ask_host(group_at(place, "g", 2, 4), "own.test"),
+       three = ask_host(group_at(place, "g", 3, 4), "127.0.0.9");
+  EXPECT_EQ(place.host_among(group_at(place, "g", 0, 4)), host);
+  EXPECT_EQ(one.get(), host);
+  EXPECT_EQ(two.get(), host) << "it came by a loopback, as rank 0 is on its machine";
+  EXPECT_EQ(three.get(), "127.0.0.9") << "it is nowhere else";
+}
+
+TEST(meeting_place, ranks_of_one_machine_may_know_it_by_loopbacks_alone) {
+  const meeting_place place("own.test");
+  auto one = ask_host(group_at(place, "g", 1, 2), "own.test");
+  EXPECT_EQ(place.host_among(group_at(place, "g", 0, 2)), "127.0.0.1");
+  EXPECT_EQ(one.get(), "127.0.0.1");
 }
 
 TEST(meeting_place, nonsense_is_refused) {

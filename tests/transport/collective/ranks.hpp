@@ -15,10 +15,11 @@ namespace troupe::test {
 
 using rank_work = std::function<void(collective&)>;
 
-inline std::vector<std::unique_ptr<collective>> make_gloo_ranks(int size, std::chrono::milliseconds timeout) {
+inline std::vector<std::unique_ptr<collective>> make_gloo_ranks(int size, std::chrono::milliseconds timeout,
+                                                                const std::string& host) {
   std::vector<std::unique_ptr<meeting_place>> places;
   std::vector<std::unique_ptr<collective>> ranks(to_size(size));
-  for (int rank = 0; rank < size; ++rank) places.push_back(std::make_unique<meeting_place>("127.0.0.1"));
+  for (int rank = 0; rank < size; ++rank) places.push_back(std::make_unique<meeting_place>(host));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank)
     threads.emplace_back([&, rank] {
@@ -33,6 +34,10 @@ inline std::vector<std::unique_ptr<collective>> make_gloo_ranks(int size, std::c
     });
   for (std::thread& each : threads) each.join();
   return ranks;
+}
+
+inline std::vector<std::unique_ptr<collective>> make_gloo_ranks(int size, std::chrono::milliseconds timeout) {
+  return make_gloo_ranks(size, timeout, "127.0.0.1");
 }
 
 /// Runs `work` on every rank. Returns each rank's failure; empty if it did not fail.

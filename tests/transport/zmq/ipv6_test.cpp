@@ -1,6 +1,7 @@
 #include <netdb.h>
 #include <sys/socket.h>
 
+#include <mutex>
 #include <optional>
 #include <string_view>
 
@@ -11,15 +12,22 @@
 #include "base/host_port.hpp"
 #include "tests/transport/zmq/peer.hpp"
 
-// The tests' own name server, which libzmq asks as it asks the machine's: six.test has an address of IPv6 alone,
-// both.test has one of each kind.
+// Is held where slow.test has no answer yet.
+static std::mutex slow_answer;
+
+// The tests' own name server, which is asked as the machine's is: six.test has an address of IPv6 alone, both.test has
+// one of each kind, two.test has two of IPv4, of which nobody listens at the first.
 extern "C" int getaddrinfo(const char* host, const char* port, const addrinfo* hints, addrinfo** found) {
   static const auto of_the_machine = reinterpret_cast<decltype(&getaddrinfo)>(::dlsym(RTLD_NEXT, "getaddrinfo"));
   const std::string_view name = host != nullptr ? host : "";
-  if (name != "six.test" && name != "both.test") return of_the_machine(host, port, hints, found);
-  const bool is_six = hints->ai_family == AF_INET6 || (name == "six.test" && hints->ai_family == AF_UNSPEC);
-  if (!is_six && name == "six.test") return EAI_NONAME;
-  return of_the_machine(is_six ? "::1" : "127.0.0.1", port, hints, found);
+  if (name == "slow.test") {
+    const std::lock_guard until_answered(slow_answer);
+    return of_the_machine("127.0.0.1", port, hints, found);
+  }
+  if (name == "six.test") return of_the_machine("::1", port, hints, found);
+  if (name != "both.test" && name != "two.test") return of_the_machine(host, port, hints, found);
+  const int fault = of_the_machine(name == "two.test" ? "127.0.0.7" : "::1", port, hints, found);
+  return fault != 0 ? fault : of_the_machine("127.0.0.1", port, hints, &(*found)->ai_next);
 }
 
 namespace troupe {
@@ -61,6 +69,33 @@ TEST_F(ipv6, a_name_that_has_both_connects_wherever_somebody_listens) {
   peer at_four(peer::listening("tcp://127.0.0.1:0"), true);
   expect_answers("tcp://both.test" + port_of(*at_six_));
   expect_answers("tcp://both.test" + port_of(at_four));
+}
+
+TEST(names, every_address_of_a_name_is_tried) {
+  peer listener(peer::listening(), true);
+  expect_answers("tcp://two.test" + port_of(listener));
+}
+
+TEST(names, one_that_has_no_answer_yet_hinders_no_other_link) {
+  peer listener(peer::listening(), true), dialer;
+  std::unique_lock no_answer(slow_answer);
+  const link_id late = dialer->connect("tcp://slow.test" + port_of(listener));
+  dialer->send(late, numbered_frame(1));
+  const link_id other = dialer->connect(listener->endpoint());
+  dialer->send(other, numbered_frame(2));
+  ASSERT_TRUE(dialer.wait_frames(1));
+  EXPECT_EQ(dialer.frames()[0].first, other);
+  no_answer.unlock();
+  ASSERT_TRUE(dialer.wait_frames(2));
+  EXPECT_EQ(dialer.frames()[1].first, late);
+}
+
+TEST(names, one_that_is_not_known_is_a_place_where_nobody_is_reached) {
+  bus::options options;
+  options.forget_after = std::chrono::milliseconds(50);
+  peer dialer(options);
+  dialer->connect("tcp://no.such.host.invalid:7700", {}, dialing::until_forgotten);
+  EXPECT_TRUE(dialer.was_told("tcp://no.such.host.invalid:7700: could not be reached"));
 }
 
 TEST_F(ipv6, every_address_is_of_both_kinds) {

@@ -56,6 +56,13 @@ TEST_F(stage_of_one_model, reaches_as_far_as_its_blocks_where_no_context_is_name
   EXPECT_EQ(unlimited.begin(order_of({1, 2})), 2);
 }
 
+TEST_F(stage_of_one_model, has_as_many_sequences_at_a_time_as_it_was_made_for) {
+  stage one(load_for_test(test::golden / "llama", scheme::f32),
+            {.max_rows = 4, .max_sequences = 1, .blocks = 2, .context = 32}, 0, {pool_, kernels()});
+  EXPECT_EQ(one.begin(order_of({1})), 1);
+  EXPECT_THROW(one.begin(order_of({1, 2})), input_error);
+}
+
 TEST_F(stage_of_one_model, refuses_a_sequence_that_is_there_twice) {
   EXPECT_THROW(stage_.begin(order_of({1, 1})), input_error);
 }

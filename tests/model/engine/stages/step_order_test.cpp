@@ -10,7 +10,8 @@
 namespace troupe {
 namespace {
 
-constexpr order_limits four_rows{.max_rows = 4, .blocks = 3, .states = 2, .context = 32, .vocab_size = 10};
+constexpr order_limits four_rows{
+    .max_rows = 4, .max_sequences = 2, .blocks = 3, .states = 2, .context = 32, .vocab_size = 10};
 
 /// Two rows that fill the step.
 step_order sound_order() {
@@ -69,6 +70,13 @@ TEST(step_orders, are_refused_where_rows_and_tokens_do_not_match) {
             std::string::npos);
   EXPECT_NE(refusal_of_changed([](step_plan& plan) { plan.rows[1].first_token = 2; }).find("a row"), std::string::npos);
   EXPECT_NE(refusal_of_changed([](step_plan& plan) { plan.tokens.push_back(0); }).find("too many"), std::string::npos);
+}
+
+TEST(step_orders, are_refused_with_more_sequences_than_a_stage_is_made_for) {
+  step_order order = sound_order();
+  order_limits one_sequence = four_rows;
+  one_sequence.max_sequences = 1;
+  EXPECT_EQ(test::refusal([&] { check(order, one_sequence); }), "step 0 is no step of this stage: too many sequences");
 }
 
 TEST(step_orders, are_refused_with_tokens_and_blocks_that_are_not_there) {

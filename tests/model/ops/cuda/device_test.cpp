@@ -70,6 +70,7 @@ TEST_F(cuda_device, a_stream_that_is_held_sees_what_came_before_the_event) {
 
 TEST_F(cuda_device, more_memory_than_there_is_is_refused) {
   EXPECT_THROW(device_buffer<std::byte>(std::size_t{1} << 50), std::bad_alloc);
+  EXPECT_THROW(pinned_buffer<std::byte>(std::size_t{1} << 50), std::bad_alloc);
 }
 
 TEST_F(cuda_device, an_error_names_the_operation) {
@@ -85,6 +86,9 @@ TEST_F(cuda_device, what_no_call_of_the_process_survives_is_told_from_the_rest) 
   EXPECT_THROW(check(cudaErrorLaunchFailure, "matmul"), device_lost);
   EXPECT_THROW(check(cudaErrorIllegalAddress, "matmul"), device_lost);
   EXPECT_THROW(check(static_cast<cudaError_t>(226), "matmul"), device_lost) << "hardware errors of Hopper end so";
+  EXPECT_THROW(check(static_cast<cudaError_t>(721), "matmul"), device_lost) << "tensor memory that was not given back";
+  EXPECT_THROW(check(cudaErrorMpsClientTerminated, "matmul"), device_lost);
+  EXPECT_THROW(check(cudaErrorExternalDevice, "matmul"), device_lost);
   EXPECT_THROW(check(cudaErrorUnknown, "matmul"), device_lost);
   try {
     check(cudaErrorMemoryAllocation, "matmul");

@@ -1,4 +1,4 @@
-#include "actors/http/chats/thoughts.hpp"
+#include "model/engine/text/thoughts.hpp"
 
 #include <utility>
 
@@ -16,11 +16,19 @@ std::size_t behind_last_letter(std::string_view text) {
 
 }  // namespace
 
-thought_reader::thought_reader(std::string_view chat_template) : tags_(usual_tags) {
-  const auto has = [&](std::string_view text) { return chat_template.find(text) != chat_template.npos; };
-  for (const thought_tags& each : {mistral_tags, gemma_4_tags})
-    if (has(each.end)) tags_ = each;
-  place_ = has(tags_.end) ? place::before : place::in_answer;
+thought_tags special_tags_of(std::string_view chat_template) {
+  for (const thought_tags& each : {gemma_4_tags, mistral_tags})
+    if (chat_template.find(each.end) != chat_template.npos) return each;
+  return {};
+}
+
+bool shows_special(std::string_view chat_template) {
+  return has_channels(chat_template) || !special_tags_of(chat_template).begin.empty();
+}
+
+thought_reader::thought_reader(std::string_view chat_template) : tags_(special_tags_of(chat_template)) {
+  if (tags_.begin.empty()) tags_ = usual_tags;
+  if (chat_template.find(tags_.end) != chat_template.npos) place_ = place::before;
   if (has_channels(chat_template)) channels_.emplace();
 }
 
@@ -91,6 +99,12 @@ void thought_reader::read_answer(said& to) {
   if (place_ == place::behind) held_.erase(0, first_letter(held_));
   if (!held_.empty()) place_ = place::in_answer;
   to.answer += std::exchange(held_, {});
+}
+
+std::string answer_of(std::string_view said, const thought_tags& tags) {
+  thought_reader reader(tags);
+  std::string answer = reader.push(said).answer;
+  return answer += reader.finish().answer;
 }
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-#include "actors/http/chats/thoughts.hpp"
+#include "model/engine/text/thoughts.hpp"
 
 #include <gtest/gtest.h>
 
@@ -87,9 +87,22 @@ TEST(thoughts, that_were_cut_are_as_long_as_they_got) {
 }
 
 TEST(thoughts, may_have_special_tokens_around_them) {
-  EXPECT_FALSE(thought_reader(thinking).has_special_tags());
-  EXPECT_TRUE(thought_reader("[THINK][/THINK]").has_special_tags());
-  EXPECT_TRUE(thought_reader(gemma_4).has_special_tags());
+  EXPECT_FALSE(shows_special(thinking));
+  EXPECT_FALSE(shows_special(""));
+  EXPECT_TRUE(shows_special("[THINK][/THINK]"));
+  EXPECT_TRUE(shows_special(gemma_4));
+  EXPECT_TRUE(shows_special("<|channel|>analysis<|channel|>final"));
+  EXPECT_EQ(special_tags_of(thinking).begin, "");
+  EXPECT_EQ(special_tags_of("[THINK][/THINK]").begin, "[THINK]");
+  EXPECT_EQ(special_tags_of(gemma_4).end, "<channel|>");
+}
+
+TEST(thoughts, are_left_out_of_a_whole_answer) {
+  const thought_tags tags = special_tags_of("[THINK][/THINK]");
+  EXPECT_EQ(answer_of("[THINK]Hm.[/THINK]\nYes [THINK", tags), "Yes [THINK");
+  EXPECT_EQ(answer_of("[THINK]Hm", tags), "") << "it was cut";
+  EXPECT_EQ(answer_of("[THIN", tags), "[THIN");
+  EXPECT_EQ(answer_of("Yes[/THINK]", tags), "Yes[/THINK]");
 }
 
 }  // namespace
