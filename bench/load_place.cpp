@@ -2,7 +2,7 @@
 
 #include "bench/limits.hpp"
 #include "model/arch/gpu.hpp"
-#include "model/arch/single_sequence.hpp"
+#include "model/arch/loaded_model.hpp"
 
 namespace troupe::bench {
 

@@ -122,7 +122,7 @@ class follower {
       has_chats_ |= data.value("chats", std::int64_t{0}) > 0;
     } else if (kind == "metrics" && data.contains("validation_loss") && display_) {
       display_->show(data.value("step", std::int64_t{0}),
-                     {data.value("validation_loss", 0.0), data.value("validation_accuracy", 0.0), 0});
+                     {data.value("validation_loss", 0.0), data.value("validation_accuracy", 0.0)});
     }
   }
 

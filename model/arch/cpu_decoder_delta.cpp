@@ -3,7 +3,7 @@
 
 #include "base/to_size.hpp"
 #include "model/arch/cpu_decoder.hpp"
-#include "model/arch/delta_rates.hpp"
+#include "model/arch/delta_steps.hpp"
 
 namespace troupe {
 
@@ -73,7 +73,7 @@ void cpu_decoder::convolve_part(const pass_sequence& sequence, std::int64_t laye
                           .before = before,
                           .before_stride = config.channels()});
   if (is_value) return;
-  const float factor = part < config.key_heads ? query_factor(config) : 1.0f;
+  const float factor = part < config.key_heads ? delta_query_factor(config) : 1.0f;
   for (int row = 0; row < sequence.rows; ++row)
     with_.kernels.unit_norm(x + row * delta_.qkv_stride, dim, unit_eps, factor);
 }

@@ -34,6 +34,10 @@ void decoder::share_tokens(std::span<std::int32_t> tokens) const {
   options_.split.gather({reinterpret_cast<float*>(tokens.data()), tokens.size()}, ends, tensor_split::everyone);
 }
 
+kv_kind default_kv(const loaded_model& model) {
+  return model.head.kind == scheme::f32 && usual_scheme(model) == scheme::f32 ? kv_kind::f32 : kv_kind::f16;
+}
+
 std::unique_ptr<decoder> make_decoder(std::shared_ptr<const loaded_model> model, const decoder::options& chosen,
                                       const compute& with) {
   if (const auto missing = gpus_lack(*model); !chosen.device.is_cpu() && !missing.empty())

@@ -107,6 +107,9 @@ class decoder {
   options options_;  ///< `layers`, sequences and contexts as they are, not as they were asked for
 };
 
+/// f32 caches belong to f32 models; all others cache in f16.
+kv_kind default_kv(const loaded_model& model);
+
 /// On the device that was chosen; `with` is for the processor's. Throws input_error where there is no such device.
 std::unique_ptr<decoder> make_decoder(std::shared_ptr<const loaded_model> model, const decoder::options& chosen,
                                       const compute& with);

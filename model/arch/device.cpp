@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <fstream>
 
+#include "base/cgroup_memory.hpp"
 #include "base/error.hpp"
-#include "model/arch/cgroup_memory.hpp"
 #include "model/arch/gpu.hpp"
 
 namespace troupe {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "model/arch/byte_digest.hpp"
+#include "base/byte_digest.hpp"
 #include "model/arch/packed_file.hpp"
 #include "model/formats/arithmetic_of.hpp"
 #include "model/formats/safetensors.hpp"

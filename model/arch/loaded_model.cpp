@@ -14,8 +14,8 @@
 #include "base/file_descriptor.hpp"
 #include "base/fnv_hash.hpp"
 #include "base/paths.hpp"
+#include "base/unfinished_file.hpp"
 #include "model/arch/packed_file.hpp"
-#include "model/arch/unfinished_file.hpp"
 #include "model/formats/model_files.hpp"
 #include "model/formats/row_order.hpp"
 
@@ -82,7 +82,7 @@ bool pack_into_cache(const model_files& source, const load_options& options, thr
     return false;
   }
   write_packed(source, options, pool, {file.descriptor(), folder, "free some space, or set TROUPE_CACHE elsewhere"});
-  file.finish();
+  file.finish("set TROUPE_CACHE elsewhere");
   return true;
 }
 
@@ -129,6 +129,12 @@ void refuse_requantizing(const model_files& source, const load_options& options,
 }
 
 }  // namespace
+
+scheme usual_scheme(const loaded_model& model) {
+  const layer_weights& first = model.layers.front();
+  const auto reads_rows = [&](linear_kind kind) { return first[kind].w.weights != nullptr; };
+  return first[*std::find_if(every_linear.begin(), every_linear.end(), reads_rows)].w.kind;
+}
 
 fs::path cache_folder() {
   const auto variable = [](const char* name) {

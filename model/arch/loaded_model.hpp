@@ -66,6 +66,9 @@ struct load_options {
   std::function<void(const std::string& line)> warn = {};  ///< hears why nothing can be kept in the cache; may be empty
 };
 
+/// Of the first matrix that rows meet.
+scheme usual_scheme(const loaded_model& model);
+
 /// TROUPE_CACHE, else XDG_CACHE_HOME/troupe, else ~/.cache/troupe.
 std::filesystem::path cache_folder();
 

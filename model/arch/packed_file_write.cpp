@@ -13,8 +13,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/byte_digest.hpp"
 #include "base/error.hpp"
-#include "model/arch/byte_digest.hpp"
 #include "model/arch/stored_scheme.hpp"
 #include "model/arch/weight_list.hpp"
 #include "model/formats/safetensors.hpp"

@@ -79,14 +79,4 @@ std::span<const float> single_sequence::logits_of(int first_row, int count) {
   return {decoder_->logits(hidden_.data(), {rows}), to_size(count * decoder_->logit_stride())};
 }
 
-scheme usual_scheme(const loaded_model& model) {
-  const layer_weights& first = model.layers.front();
-  const auto reads_rows = [&](linear_kind kind) { return first[kind].w.weights != nullptr; };
-  return first[*std::find_if(every_linear.begin(), every_linear.end(), reads_rows)].w.kind;
-}
-
-kv_kind default_kv(const loaded_model& model) {
-  return model.head.kind == scheme::f32 && usual_scheme(model) == scheme::f32 ? kv_kind::f32 : kv_kind::f16;
-}
-
 }  // namespace troupe

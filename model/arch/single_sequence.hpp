@@ -44,9 +44,4 @@ class single_sequence {
   aligned_buffer<float> hidden_;
 };
 
-/// Of the first matrix that rows meet.
-scheme usual_scheme(const loaded_model& model);
-/// f32 caches belong to f32 models; all others cache in f16.
-kv_kind default_kv(const loaded_model& model);
-
 }  // namespace troupe

@@ -21,6 +21,10 @@ void stretch_context(model_config& config) {
   config.context = static_cast<std::int64_t>(std::min<double>(reached, most_tokens + 1));  // which check refuses
 }
 
+void set_ropes_by_window(model_config& config, layer_rope within, layer_rope without) {
+  for (const std::int64_t window : config.windows) config.layer_ropes.push_back(window != 0 ? within : without);
+}
+
 void set_latent_heads(model_config& config) {
   config.kv_heads = 1;
   config.head_dim = config.latent.row();

@@ -14,6 +14,8 @@ bool is_token(std::int64_t token, const model_config& config);
 void add_end_token(std::int64_t token, model_config& config);
 /// With YaRN a model reaches `factor` times its original context, even if its file names a smaller one: so vLLM has it.
 void stretch_context(model_config& config);
+/// How layers with a window turn their heads, and how those without.
+void set_ropes_by_window(model_config& config, layer_rope within, layer_rope without);
 /// Those of latent attention, as config.latent has them.
 void set_latent_heads(model_config& config);
 /// YaRN's stretch by `factor` makes the scores of latent attention larger, too: `stretch` says how much.

@@ -149,8 +149,7 @@ void set_windows(const arch_keys& keys, std::int64_t usual_period, std::int64_t 
 /// Layers with a window have a rope of their own.
 void read_two_kinds_of_layers(const arch_keys& keys, std::int64_t usual_period, model_config& into) {
   set_windows(keys, usual_period, keys.size(window_key), into);
-  for (const std::int64_t window : into.windows)
-    into.layer_ropes.push_back(window > 0 ? layer_rope::local : layer_rope::global);
+  set_ropes_by_window(into, layer_rope::local, layer_rope::global);
 }
 
 /// No key says what the scores of the largest models are divided by.
@@ -236,8 +235,7 @@ void read_cohere(const arch_keys& keys, model_config& into) {
   into.logit_factor = static_cast<float>(keys.needed<double>("logit_scale"));
   if (into.family == "cohere") return;
   set_windows(keys, 4, keys.size(window_key), into);
-  for (const std::int64_t window : into.windows)
-    into.layer_ropes.push_back(window > 0 ? layer_rope::global : layer_rope::none);
+  set_ropes_by_window(into, layer_rope::global, layer_rope::none);
 }
 
 /// The language model of those that see pictures is the one that only reads. GLM 4 of 2024 has the name of its

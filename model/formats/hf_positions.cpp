@@ -79,29 +79,43 @@ std::string rope_type(const fields& rope, const model_config& model) {
   return model.family == "phi3" && (type == "su" || type == "yarn") ? "longrope" : type;
 }
 
+rope_scaling scaling_from_name(std::string_view type, const fields& rope) {
+  // dynamic slows positions beyond max_position_embeddings alone, where no sequence comes
+  if (type == "default" || type == "dynamic") return rope_scaling::none;
+  if (type == "linear") return rope_scaling::linear;
+  if (type == "llama3") return rope_scaling::llama3;
+  if (type == "yarn") return rope_scaling::yarn;
+  if (type == "longrope") return rope_scaling::longrope;
+  refuse("{}: the rope type \"{}\" is not supported: default, dynamic, linear, llama3, yarn and longrope are",
+         rope.where(), type.substr(0, 80));
+}
+
 void read_scaling(const fields& config, const fields& rope, model_config& model, rope_config& into) {
   const auto type = rope_type(rope, model);
-  // dynamic slows positions beyond max_position_embeddings alone, where no sequence comes
-  if (type == "default" || type == "dynamic") return;
   if (type == "proportional" && model.family == "gemma4") return read_proportional(rope, model, into);
-  if (type != "linear" && type != "llama3" && type != "yarn" && type != "longrope")
-    refuse("{}: the rope type \"{}\" is not supported: default, dynamic, linear, llama3, yarn and longrope are",
-           rope.where(), type.substr(0, 80));
+  const rope_scaling scaling = scaling_from_name(type, rope);
+  if (scaling == rope_scaling::none) return;
   // transformers and vLLM take the model's own number where both are there
-  into.original_context = config.integer(original).value_or(
-      rope.integer(original).value_or(type == "longrope" && model.family == "phi3" ? 4096 : model.context));
-  into.scaling = rope_scaling::longrope;
-  if (type == "longrope") return read_longrope(rope, model, into);
-  into.factor = needed(rope, "factor");
-  into.scaling = rope_scaling::linear;
-  if (type == "linear") return;
-  into.scaling = type == "yarn" ? rope_scaling::yarn : rope_scaling::llama3;
-  if (type == "yarn") {
-    read_yarn(rope, into.yarn);
-    stretch_context(model);
-  } else {
-    into.low_freq_factor = needed(rope, "low_freq_factor");
-    into.high_freq_factor = needed(rope, "high_freq_factor");
+  const std::int64_t usual = scaling == rope_scaling::longrope && model.family == "phi3" ? 4096 : model.context;
+  into.original_context = config.integer(original).value_or(rope.integer(original).value_or(usual));
+  into.scaling = scaling;
+  switch (scaling) {
+    case rope_scaling::none:
+      return;
+    case rope_scaling::linear:
+      into.factor = needed(rope, "factor");
+      return;
+    case rope_scaling::llama3:
+      into.factor = needed(rope, "factor");
+      into.low_freq_factor = needed(rope, "low_freq_factor");
+      into.high_freq_factor = needed(rope, "high_freq_factor");
+      return;
+    case rope_scaling::yarn:
+      into.factor = needed(rope, "factor");
+      read_yarn(rope, into.yarn);
+      return stretch_context(model);
+    case rope_scaling::longrope:
+      return read_longrope(rope, model, into);
   }
 }
 
@@ -241,18 +255,16 @@ void read_two_kinds_of_layers(const fields& config, std::int64_t usual, std::int
   // 0 would be no window, but such a layer has the other rope still
   read_windows_between(config, usual, 1, into);
   if (into.family == "gemma4") into.windows.back() = 0;
+  set_ropes_by_window(into, layer_rope::local, layer_rope::global);
   const std::int64_t size = window_size(config, usual_window);
-  for (std::int64_t& window : into.windows) {
-    into.layer_ropes.push_back(window != 0 ? layer_rope::local : layer_rope::global);
+  for (std::int64_t& window : into.windows)
     if (window != 0) window = size;
-  }
 }
 
 /// Of Cohere's second family those that see all turn no heads.
 void read_layers_that_turn_in_windows(const fields& config, model_config& into) {
   read_windows_between(config, 4, window_size(config, 4096), into);
-  for (const std::int64_t window : into.windows)
-    into.layer_ropes.push_back(window != 0 ? layer_rope::global : layer_rope::none);
+  set_ropes_by_window(into, layer_rope::global, layer_rope::none);
 }
 
 }  // namespace

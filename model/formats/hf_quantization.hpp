@@ -1,8 +1,8 @@
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 
+#include "model/formats/code_settings.hpp"
 #include "model/formats/json_input.hpp"
-#include "model/formats/weight_codes.hpp"
 
 namespace troupe::detail {
 

@@ -42,9 +42,6 @@ constexpr auto every_linear = [] {
   return all;
 }();
 
-constexpr bool is_attention(linear_kind kind) {
-  return kind <= linear_kind::o;
-}
 constexpr bool is_mlp(linear_kind kind) {
   return kind >= linear_kind::gate && kind <= linear_kind::down;
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/to_size.hpp"
-#include "model/formats/weight_codes.hpp"
+#include "model/formats/code_settings.hpp"
 
 namespace troupe {
 

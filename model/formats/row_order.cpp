@@ -25,20 +25,14 @@ std::int64_t row_order::row_of_group(std::int64_t row) const {
   return rows_before + (head % groups * group_heads + head / groups) * head_rows + within;
 }
 
-std::vector<float> row_order::in_our_order(std::vector<float> rows, std::int64_t width) const {
+std::vector<float> row_order::reordered(std::vector<float> rows, std::int64_t width, bool to_file) const {
   if (is_ours()) return rows;
-  std::vector<float> to(rows.size());
-  for (std::int64_t row = 0; row < static_cast<std::int64_t>(rows.size()) / width; ++row)
-    std::copy_n(rows.begin() + file_row(row) * width, width, to.begin() + row * width);
-  return to;
-}
-
-std::vector<float> row_order::in_file_order(std::vector<float> rows, std::int64_t width) const {
-  if (is_ours()) return rows;
-  std::vector<float> to(rows.size());
-  for (std::int64_t row = 0; row < static_cast<std::int64_t>(rows.size()) / width; ++row)
-    std::copy_n(rows.begin() + row * width, width, to.begin() + file_row(row) * width);
-  return to;
+  std::vector<float> moved(rows.size());
+  for (std::int64_t row = 0; row < static_cast<std::int64_t>(rows.size()) / width; ++row) {
+    const std::int64_t ours = row * width, in_file = file_row(row) * width;
+    std::copy_n(rows.begin() + (to_file ? ours : in_file), width, moved.begin() + (to_file ? in_file : ours));
+  }
+  return moved;
 }
 
 row_order order_in_class(const model_config& config, linear_kind kind) {

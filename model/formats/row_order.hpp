@@ -2,6 +2,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "model/formats/linear_layers.hpp"
@@ -39,10 +40,15 @@ struct row_order {
   /// Of all parts together.
   std::int64_t all_rows() const;
   /// Rows [outs, width] as the file has them, in our order, and back.
-  std::vector<float> in_our_order(std::vector<float> rows, std::int64_t width) const;
-  std::vector<float> in_file_order(std::vector<float> rows, std::int64_t width) const;
+  std::vector<float> in_our_order(std::vector<float> rows, std::int64_t width) const {
+    return reordered(std::move(rows), width, false);
+  }
+  std::vector<float> in_file_order(std::vector<float> rows, std::int64_t width) const {
+    return reordered(std::move(rows), width, true);
+  }
 
  private:
+  std::vector<float> reordered(std::vector<float> rows, std::int64_t width, bool to_file) const;
   std::int64_t row_of_part(std::int64_t row) const;
   std::int64_t row_of_group(std::int64_t row) const;
 };

@@ -2,9 +2,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "base/rounding.hpp"
+#include "model/formats/code_settings.hpp"
 #include "model/formats/tensor.hpp"
 
 namespace troupe {
@@ -15,17 +16,6 @@ namespace troupe {
 /// Non-goals: how they are stored to compute with (model/arch/stored_scheme.hpp); rotated or sparse weights, codes of
 /// other widths than 4 and 8 bits: refused by name.
 
-/// Who wrote the codes, as config.json's quantization_config says. gptq has zero points that are one too small.
-enum class code_format : std::uint8_t { none, gptq, gptq_v2, awq, compressed, fp8, mxfp4 };
-std::string_view name_of(code_format format);
-
-struct code_settings {
-  code_format format = code_format::none;
-  bool is_symmetric = false;      ///< GPTQ's zero points are all half of what codes reach
-  std::int64_t block_outs = 128;  ///< outputs and inputs that share a scale, of FP8 whose scales are blocks'
-  std::int64_t block_ins = 128;
-};
-
 /// How the codes of [outs, ins] lie.
 ///   by_input   words [ins / per, outs], inputs from the low bits on: GPTQ
 ///   shuffled   words [ins, outs / 8], outputs in the order 0 2 4 6 1 3 5 7: AWQ
@@ -34,6 +24,11 @@ struct code_settings {
 ///   floats     [outs, ins] of eight bits each
 ///   e2m1       bytes [rows, ins / 2] of two floats of four bits each, the first one low: MXFP4 (find_mxfp4)
 enum class code_layout : std::uint8_t { by_input, shuffled, by_output, bytes, floats, e2m1 };
+
+/// Words of 32 bits that so many codes fill.
+constexpr std::int64_t words_for(std::int64_t codes, int bits) {
+  return ceil_div(codes * bits, 32);
+}
 
 /// A matrix of codes: w = scale * (code - zero), or scale * e2m1[code].
 struct weight_codes {
@@ -52,12 +47,14 @@ struct weight_codes {
   std::vector<std::int32_t> groups_of = {};  ///< [ins], where a group is no run of inputs
   bool zeros_less_one = false;               ///< the file's zero points are one too small
 
-  /// What a row's weights are on: w = mid + scale * (code - half), where half is 2^(bits - 1); of e2m1 scale *
-  /// e2m1[code]. Not of floats.
+  /// What a row's weights are on: w = mid + scale * (code - half()); of e2m1 scale * e2m1[code]. Not of floats.
   struct line {
     float scale, mid;
   };
   line line_of(std::int64_t out, std::int64_t group) const;
+  int half() const { return 1 << (bits - 1); }  ///< of what codes reach
+  /// The code that means 0.
+  int zero_of(std::int64_t out, std::int64_t group) const;
   /// The codes of a row, [ins]. Not of floats.
   void read_codes(std::int64_t out, std::uint8_t* to) const;
   /// A row's weights, [ins].

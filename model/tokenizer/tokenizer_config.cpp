@@ -128,23 +128,28 @@ token_id known(const vocabulary& tokens, const std::string& name, const std::str
   return *id;
 }
 
+/// What a text begins or ends with, and what puts it there.
+struct text_end {
+  std::optional<token_id>& token;
+  std::vector<token_id>& list;
+  bool at_front;
+  const char *name_key, *add_key;
+};
+
 /// `usual`: of tokenizers without a file that says more.
-void settle(const end_rule& rule, bool is_bos, std::initializer_list<std::string_view> usual,
-            const tokenizer_config& config, tokenizer_parts& parts) {
-  const vocabulary& tokens = parts.tokens;
-  std::optional<token_id>& token = is_bos ? parts.bos : parts.eos;
-  std::vector<token_id>& list = is_bos ? parts.before : parts.after;
+void settle(const end_rule& rule, const text_end& end, std::initializer_list<std::string_view> usual,
+            const tokenizer_config& config, const vocabulary& tokens) {
+  const auto& [token, list, at_front, name_key, add_key] = end;
   if (rule.name)
-    token = known(tokens, *rule.name, config.where, is_bos ? "bos_token" : "eos_token");
+    token = known(tokens, *rule.name, config.where, name_key);
   else if (const auto of_class = tokens.find(rule.usual))
     token = of_class;
   else if (!token && !list.empty())
-    token = is_bos ? list.front() : list.back();
+    token = at_front ? list.front() : list.back();
   else if (!token && !config.present)
     token = first_known(tokens, usual);
   if (!rule.add) return;
-  if (*rule.add && !token)
-    refuse("{}: \"{}\" is true, but no such token is named", config.where, is_bos ? "add_bos_token" : "add_eos_token");
+  if (*rule.add && !token) refuse("{}: \"{}\" is true, but no such token is named", config.where, add_key);
   const bool there = token && std::find(list.begin(), list.end(), *token) != list.end();
   if (*rule.add && !there) list = {*token};  // in place of another that the file's template has, as Llama's classes do
   if (!*rule.add && there) std::erase(list, *token);
@@ -200,8 +205,10 @@ void leave_ends_to_file(tokenizer_config& config) {
 }
 
 void apply_config(const tokenizer_config& config, tokenizer_parts& parts) {
-  settle(config.bos, true, {"<s>", "<|begin_of_text|>", "<|endoftext|>"}, config, parts);
-  settle(config.eos, false, {"</s>", "<|end_of_text|>", "<|endoftext|>"}, config, parts);
+  const text_end bos{parts.bos, parts.before, true, "bos_token", "add_bos_token"};
+  const text_end eos{parts.eos, parts.after, false, "eos_token", "add_eos_token"};
+  settle(config.bos, bos, {"<s>", "<|begin_of_text|>", "<|endoftext|>"}, config, parts.tokens);
+  settle(config.eos, eos, {"</s>", "<|end_of_text|>", "<|endoftext|>"}, config, parts.tokens);
   parts.tokens.mark_special(parts.bos);
   parts.tokens.mark_special(parts.eos);
 }

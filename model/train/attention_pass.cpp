@@ -20,18 +20,38 @@ attention_pass::attention_pass(const model_config& config, std::int64_t most_pos
   if (config.has_local_rope()) angles_.push_back(angles_of(config.local_rope, config.turned_dim(local)));
   if (config.unit_values) ones_ = aligned_buffer<float>(to_size(dim_stride_));
   std::fill_n(ones_.data(), ones_.size(), 1.0f);
-  scratch_stride_ = scratch_floats(dim_, most_positions);
+  scratch_stride_ = lay_out(dim_, most_positions, nullptr).floats;
   scratch_ = aligned_buffer<float>(to_size(threads * scratch_stride_));
 }
 
 std::int64_t attention_pass::scratch_floats(const model_config& config, std::int64_t most_positions) {
-  const std::int64_t wide = config.has_two_kinds_of_heads() ? scratch_floats(config.wide.dim, most_positions) : 0;
-  return scratch_floats(config.head_dim, most_positions) + wide;
+  const auto floats = [&](std::int64_t head_dim) { return lay_out(head_dim, most_positions, nullptr).floats; };
+  return floats(config.head_dim) + (config.has_two_kinds_of_heads() ? floats(config.wide.dim) : 0);
 }
 
-std::int64_t attention_pass::scratch_floats(std::int64_t head_dim, std::int64_t most_positions) {
+attention_pass::scratch attention_pass::lay_out(std::int64_t head_dim, std::int64_t most_positions, float* memory) {
   const std::int64_t positions = rounded_up(most_positions, 16), dim = rounded_up(head_dim, 16);
-  return 7 * positions * dim + (2 * dim + 3 * queries_at_once) * (positions + 16) + 2 * dim;
+  const std::int64_t rows = positions * dim, transposed_stride = positions + 16;
+  scratch s;
+  const auto take = [&](std::int64_t count) {
+    const std::int64_t at = std::exchange(s.floats, s.floats + count);
+    return memory ? memory + at : nullptr;
+  };
+  s.k = take(rows);
+  s.v = take(rows);
+  s.q = take(rows);
+  s.dout = take(rows);
+  s.dq = take(rows);
+  s.dk = take(rows);
+  s.dv = take(rows);
+  s.k_transposed = take(dim * transposed_stride);
+  s.v_transposed = take(dim * transposed_stride);
+  s.scores = take(queries_at_once * transposed_stride);
+  s.score_gradients = take(queries_at_once * transposed_stride);
+  s.slopes = take(queries_at_once * transposed_stride);
+  s.row = take(dim);
+  s.row_gradient = take(dim);
+  return s;
 }
 
 /// As a server with the model's whole context has them, however short the rows: longrope turns by other angles where
@@ -49,25 +69,7 @@ attention_pass::angles attention_pass::angles_of(const rope_config& rope, std::i
 }
 
 attention_pass::scratch attention_pass::scratch_of(int thread) const {
-  float* at = scratch_.data() + thread * scratch_stride_;
-  const auto take = [&](std::int64_t count) { return std::exchange(at, at + count); };
-  const std::int64_t rows = most_positions_ * dim_stride_, transposed = dim_stride_ * transposed_stride_;
-  scratch s;
-  s.k = take(rows);
-  s.v = take(rows);
-  s.q = take(rows);
-  s.dout = take(rows);
-  s.dq = take(rows);
-  s.dk = take(rows);
-  s.dv = take(rows);
-  s.k_transposed = take(transposed);
-  s.v_transposed = take(transposed);
-  s.scores = take(queries_at_once * transposed_stride_);
-  s.score_gradients = take(queries_at_once * transposed_stride_);
-  s.slopes = take(queries_at_once * transposed_stride_);
-  s.row = take(dim_stride_);
-  s.row_gradient = take(dim_stride_);
-  return s;
+  return lay_out(dim_, most_positions_, scratch_.data() + thread * scratch_stride_);
 }
 
 /// One head of all the segment's rows, side by side, padded with zeros both ways.

@@ -40,6 +40,7 @@ class attention_pass {
   struct scratch {
     float *k, *v, *k_transposed, *v_transposed, *q, *dout, *dq, *dk, *dv, *scores, *score_gradients, *slopes, *row,
         *row_gradient;
+    std::int64_t floats = 0;  ///< that all of them take
   };
   struct task {
     const compute& with;
@@ -64,7 +65,8 @@ class attention_pass {
     std::int64_t from, to;  // multiples of 16
   };
 
-  static std::int64_t scratch_floats(std::int64_t dim, std::int64_t most_positions);
+  /// For heads of so many numbers. Without memory all is counted alone.
+  static scratch lay_out(std::int64_t head_dim, std::int64_t most_positions, float* memory);
   angles angles_of(const rope_config& rope, std::int64_t turned) const;
   template <class Work>
   void for_tasks(const compute& with, const input& in, Work work) const;

@@ -74,8 +74,8 @@ void cpu_train_pass::each_activation(activations& a, std::span<const trained_lay
   if (any_has(layers, linear_kind::delta_qkv)) {
     visit(a.qkv, s.channel);
     visit(a.z, s.value);
-    visit(a.b, s.share);
-    visit(a.a, s.share);
+    visit(a.delta_b, s.share);
+    visit(a.delta_a, s.share);
     visit(a.answered, s.value);
   }
   if (any_has(layers, linear_kind::convolution_in)) visit(a.branches, s.branch), visit(a.convolved, s.hidden);
@@ -107,7 +107,7 @@ void cpu_train_pass::each_row_buffer(const model_config& config, const row_strid
   }
   if (config.latent.query_rank > 0) visit(&p::normed_down_, s.down), visit(&p::ddown_, s.down);
   visit(&p::gradient_, s.hidden);
-  if (config.parallel) visit(&p::beside_, s.hidden);
+  if (config.parallel) visit(&p::mlp_input_gradient_, s.hidden);
   visit(&p::inner_, std::max({s.hidden, s.q, s.value}));
   visit(&p::active_, s.ffn);
   visit(&p::active_gradient_, s.ffn);

@@ -112,8 +112,8 @@ delta_pass::input cpu_train_pass::delta_input(const training_rows& batch, const 
           .weights = weights.delta,
           .qkv = channel_rows(a.qkv),
           .z = value_rows(a.z),
-          .b = share_rows(a.b),
-          .a = share_rows(a.a)};
+          .b = share_rows(a.delta_b),
+          .a = share_rows(a.delta_a)};
 }
 
 void cpu_train_pass::attend(const training_rows& batch, std::size_t layer, activations& a, const_float_rows in,
@@ -177,8 +177,8 @@ void cpu_train_pass::run_delta(const training_rows& batch, std::size_t layer, ac
   apply(weights, hidden_rows(normed_), a, into::set,
         {{linear_kind::delta_qkv, channel_rows(a.qkv)},
          {linear_kind::delta_z, value_rows(a.z)},
-         {linear_kind::delta_b, share_rows(a.b)},
-         {linear_kind::delta_a, share_rows(a.a)}});
+         {linear_kind::delta_b, share_rows(a.delta_b)},
+         {linear_kind::delta_a, share_rows(a.delta_a)}});
   delta_->forward(with_, delta_input(batch, weights, a), value_rows(a.answered));
   add_output(weights, linear_kind::delta_out, value_rows(a.answered), a, in, out);
 }

@@ -197,7 +197,7 @@ void cpu_train_pass::backward_layer(const training_rows& batch, std::size_t laye
   mix_back(batch, layer, a, output_gradient(weights.attention_output_norm, a.attended), {dx, first});
   if (dx.data && model_.config.parallel)
     for_rows(rows_, [&](std::int64_t r, int) {
-      with_.kernels.add(hidden_rows(beside_).row(r), model_.config.hidden, inner.row(r));
+      with_.kernels.add(hidden_rows(mlp_input_gradient_).row(r), model_.config.hidden, inner.row(r));
     });
   if (dx.data && model_.config.input_norms) normalize_back(weights.attention_norm, in, every_row(), inner, gradient);
 }

@@ -31,13 +31,13 @@ class cpu_train_pass final : public train_pass {
   static constexpr std::int64_t rows_per_task = 16;
   using buffer = aligned_buffer<float>;
   struct activations {
-    buffer q, k, v, mixed;                  ///< of a layer that attends
-    buffer down, values;                    ///< of one of latent attention: before the norm, and what heads give
-    buffer qkv, z, b, a, answered;          ///< of one of linear attention
-    buffer branches, convolved;             ///< of one of short convolutions: b, c and x, and what they make
-    std::array<buffer, linear_kinds> lora;  ///< A x of each linear layer that is adapted
-    buffer gate, up;                        ///< of the mlp that all rows go through
-    buffer middle;                          ///< the rows between attention and mlp; empty where outputs have norms
+    buffer q, k, v, mixed;                      ///< of a layer that attends
+    buffer down, values;                        ///< of one of latent attention: before the norm, and what heads give
+    buffer qkv, z, delta_b, delta_a, answered;  ///< of one of linear attention
+    buffer branches, convolved;                 ///< of one of short convolutions: b, c and x, and what they make
+    std::array<buffer, linear_kinds> lora;      ///< A x of each linear layer that is adapted
+    buffer gate, up;                            ///< of the mlp that all rows go through
+    buffer middle;                              ///< the rows between attention and mlp; empty where outputs have norms
     buffer attended, fed;            ///< what attention and mlp gave, before its norm; empty where outputs have none
     buffer beside, chosen;           ///< what mlp and experts gave that stand apart, before theirs
     buffer token_gates, token_made;  ///< of what a row's token gives the layer: the gates, and what comes of it
@@ -117,7 +117,7 @@ class cpu_train_pass final : public train_pass {
   }
   /// The same for an mlp that reads what attention reads: it waits for the rest of that.
   std::pair<float_rows, into> mlp_input_gradient() const {
-    return model_.config.parallel ? std::pair(hidden_rows(beside_), into::set) : input_gradient();
+    return model_.config.parallel ? std::pair(hidden_rows(mlp_input_gradient_), into::set) : input_gradient();
   }
   float_rows middle_rows(const activations& a) const { return hidden_rows(a.middle.size() > 0 ? a.middle : middle_); }
   /// out = in + what o or down gives, or its norm. `out` may be null where only what backward reads is wanted.
@@ -267,7 +267,7 @@ class cpu_train_pass final : public train_pass {
   std::optional<expert_pass> experts_;
   std::vector<buffer> inputs_;            // of each layer, and the last one's output
   std::vector<activations> activations_;  // of each layer, or of any in turn: the first serves where nothing is kept
-  buffer beside_;                         // what mlp_input_gradient says
+  buffer mlp_input_gradient_;             // where that of the mlp waits for attention's
   buffer normed_, middle_, normed_q_, normed_k_, active_, active_gradient_, gradient_, inner_, dq_, dk_, dv_, dropped_,
       lora_gradient_;
   buffer own_queries_, normed_down_, ddown_, dgiven_, part_, part_gradient_;  // of latent attention
@@ -277,8 +277,9 @@ class cpu_train_pass final : public train_pass {
   struct shared_rows {
     buffer k, v, dk, dv;
   };
-  std::array<shared_rows, 2> shared_;                                // by layer_rope
-  buffer token_numbers_, token_active_, token_gradient_, finished_;  // finished_: what a layer's mlp made of the rows
+  std::array<shared_rows, 2> shared_;  // by layer_rope
+  buffer token_numbers_, token_active_, token_gradient_;
+  buffer finished_;        // what a layer's mlp made of the rows, or scratch of apart_back
   buffer given_, routed_;  // the gradient of what mlp and experts apart gave together, and what their router reads
   buffer final_, final_gradient_, logits_, norm_gradients_;
   buffer slopes_;                          // of capped logits

@@ -6,6 +6,7 @@
 #include "model/arch/row_steps.hpp"
 #include "model/ops/pack.hpp"
 #include "model/train/cpu_train_pass.hpp"
+#include "model/train/row_steps_back.hpp"
 
 namespace troupe {
 
@@ -138,10 +139,8 @@ void cpu_train_pass::activate_back(const trained_layer& weights, const activatio
   for_rows(rows_, [&](std::int64_t r, int) {
     const float* gradient = ffn_rows(active_gradient_).row(r);
     float* up = ffn_rows(a.up).row(r);
-    if (model_.config.is_geglu())
-      kernels_.geglu_back(gradient, ffn, ffn_rows(a.gate).row(r), up);
-    else if (model_.config.gated_mlp)
-      kernels_.swiglu_back(gradient, ffn, ffn_rows(a.gate).row(r), up);
+    if (model_.config.gated_mlp)
+      activate_gated_back(kernels_, model_.config, gradient, ffn, ffn_rows(a.gate).row(r), up);
     else
       kernels_.gelu_back(gradient, ffn, up);
   });

@@ -5,7 +5,7 @@
 
 #include "base/rounding.hpp"
 #include "base/to_size.hpp"
-#include "model/arch/delta_rates.hpp"
+#include "model/arch/delta_steps.hpp"
 
 namespace troupe {
 
@@ -24,31 +24,35 @@ delta_pass::delta_pass(const model_config& config, std::int64_t most_rows, std::
 }
 
 std::int64_t delta_pass::scratch_floats(const model_config& config, std::int64_t most_positions) {
-  const auto& [key_dim, value_dim] = std::pair(config.delta.key_dim, config.delta.value_dim);
-  const std::int64_t positions = rounded_up(most_positions, rows_at_once);
-  const std::int64_t states = positions / rows_at_once + rows_at_once + 2;
-  return positions * (3 * (2 * key_dim + value_dim) + 2 * value_dim) + states * key_dim * value_dim +
-         3 * key_dim * outs_per_block + (config.delta.kernel + 2) * std::max(key_dim, value_dim);
+  return lay_out(config.delta, most_positions, nullptr).floats;
 }
 
-delta_pass::scratch delta_pass::scratch_of(int thread) const {
-  float* at = scratch_.data() + thread * scratch_stride_;
-  const auto take = [&](std::int64_t count) { return std::exchange(at, at + count); };
-  const std::int64_t widest = std::max(config_.key_dim, config_.value_dim);
+delta_pass::scratch delta_pass::lay_out(const delta_config& config, std::int64_t most_positions, float* memory) {
+  const std::int64_t positions = rounded_up(most_positions, rows_at_once);
+  const std::int64_t heads = positions * (2 * config.key_dim + config.value_dim);
+  const std::int64_t state = config.key_dim * config.value_dim, widest = std::max(config.key_dim, config.value_dim);
   scratch s;
-  s.heads = take(most_positions_ * heads_stride_);
-  s.convolved = take(most_positions_ * heads_stride_);
-  s.heads_gradient = take(most_positions_ * heads_stride_);
-  s.out = take(most_positions_ * config_.value_dim);
-  s.out_gradient = take(most_positions_ * config_.value_dim);
-  s.kept = take(most_positions_ / rows_at_once * state_floats_);
-  s.states = take((rows_at_once + 1) * state_floats_);
-  s.state_gradient = take(state_floats_);
-  s.sums = take(3 * config_.key_dim * outs_per_block);
-  s.before = take(config_.kernel * widest);
+  const auto take = [&](std::int64_t count) {
+    const std::int64_t at = std::exchange(s.floats, s.floats + count);
+    return memory ? memory + at : nullptr;
+  };
+  s.heads = take(heads);
+  s.convolved = take(heads);
+  s.heads_gradient = take(heads);
+  s.out = take(positions * config.value_dim);
+  s.out_gradient = take(positions * config.value_dim);
+  s.kept = take(positions / rows_at_once * state);
+  s.states = take((rows_at_once + 1) * state);
+  s.state_gradient = take(state);
+  s.sums = take(3 * config.key_dim * outs_per_block);
+  s.before = take(config.kernel * widest);
   s.row = take(widest);
   s.other_row = take(widest);
   return s;
+}
+
+delta_pass::scratch delta_pass::scratch_of(int thread) const {
+  return lay_out(config_, most_positions_, scratch_.data() + thread * scratch_stride_);
 }
 
 template <class Work>
@@ -127,7 +131,7 @@ void delta_pass::prepare_keys(const task& t) const {
   for (std::int64_t i = 0; i < t.rows; ++i) {
     float* const row = t.s.heads + i * heads_stride_;
     std::copy_n(row, 2 * config_.key_dim, t.s.convolved + i * heads_stride_);
-    t.with.kernels.unit_norm(row, config_.key_dim, unit_eps, query_factor(config_));
+    t.with.kernels.unit_norm(row, config_.key_dim, unit_eps, delta_query_factor(config_));
     t.with.kernels.unit_norm(row + config_.key_dim, config_.key_dim, unit_eps, 1.0f);
   }
 }
@@ -238,7 +242,7 @@ void delta_pass::backward_keys(const task& t, float_rows to) const {
   for (std::int64_t i = 0; i < t.rows; ++i) {
     const float* const row = t.s.convolved + i * heads_stride_;
     float* const gradient = t.s.heads_gradient + i * heads_stride_;
-    t.kernels.unit_norm_back(row, config_.key_dim, unit_eps, query_factor(config_), gradient);
+    t.kernels.unit_norm_back(row, config_.key_dim, unit_eps, delta_query_factor(config_), gradient);
     t.kernels.unit_norm_back(row + config_.key_dim, config_.key_dim, unit_eps, 1.0f, gradient + config_.key_dim);
   }
   convolve_back(t, query_place(t), to);

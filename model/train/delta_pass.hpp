@@ -38,6 +38,7 @@ class delta_pass {
     float* kept;                                // the states before every 32nd row
     float* states;                              // those before and behind each row of some
     float *state_gradient, *sums, *before, *row, *other_row;
+    std::int64_t floats = 0;  ///< that all of them take
   };
   struct task {
     const compute& with;
@@ -51,6 +52,8 @@ class delta_pass {
     std::int64_t column, at, dim;
   };
 
+  /// Without memory all is counted alone.
+  static scratch lay_out(const delta_config& config, std::int64_t most_positions, float* memory);
   scratch scratch_of(int thread) const;
   template <class Work>
   void for_tasks(const compute& with, const input& in, Work work) const;

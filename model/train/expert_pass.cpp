@@ -6,11 +6,12 @@
 
 #include "base/to_size.hpp"
 #include "model/arch/row_steps.hpp"
+#include "model/train/row_steps_back.hpp"
 
 namespace troupe {
 
 expert_pass::sizes expert_pass::sizes_of(const model_config& config, std::int64_t most_rows) {
-  const std::int64_t rows = std::min(most_rows, rows_at_once);
+  const std::int64_t rows = std::min<std::int64_t>(most_rows, expert_routes::rows_together);
   return {.rows = rows,
           .places = expert_routes::most_places(config, rows),
           .hidden_stride = train_stride(config.hidden),
@@ -114,13 +115,6 @@ void expert_pass::visit(const trained_layer& layer, const read_rows<const_float_
   });
 }
 
-void expert_pass::activate_back(const float* gradient, float* gate, float* up) const {
-  const std::int64_t width = rounded_up(config_.ffn, 16);
-  if (config_.is_geglu()) return kernels_.geglu_back(gradient, width, gate, up);
-  if (config_.activation != activation_kind::clamped_silu) return kernels_.swiglu_back(gradient, width, gate, up);
-  kernels_.clamped_swiglu_back(gradient, width, config_.activation_limit, config_.activation_slope, gate, up);
-}
-
 /// Each place gets its row; those that nobody takes keep what they have, which nobody reads.
 void expert_pass::gather(const_float_rows from) {
   for_rows(routes_.places(), [&](int place) {
@@ -147,7 +141,7 @@ void expert_pass::row_back(const trained_layer& layer, int row) {
       share_gradient += kernels_.dot(in().row(visit.place), bias, config_.hidden);
     share_gradients[visit.expert] = static_cast<float>(share_gradient);
     std::transform(gradient, gradient + width, gradient, [&](float g) { return g * visit.share; });
-    activate_back(gradient, inner(gate_).row(visit.place), inner(up_).row(visit.place));
+    activate_gated_back(kernels_, config_, gradient, width, inner(gate_).row(visit.place), inner(up_).row(visit.place));
   }
   shares_back(layer, row, share_gradients);
 }

@@ -36,8 +36,6 @@ class expert_pass {
   static std::int64_t bytes(const model_config& config, std::int64_t most_rows);
 
  private:
-  /// That go through experts together: with fewer an expert's weights are read more often.
-  static constexpr std::int64_t rows_at_once = 512;
   struct sizes {
     std::int64_t rows, places, hidden_stride, ffn_stride, score_stride;
     std::int64_t floats() const;
@@ -52,8 +50,6 @@ class expert_pass {
   void visit(const trained_layer& layer, const read_rows<const_float_rows>& in, std::int64_t rows);
   void gather(const_float_rows from);
   void add_visits(std::int64_t rows, float_rows y);
-  /// gate and up become their gradients.
-  void activate_back(const float* gradient, float* gate, float* up) const;
   void row_back(const trained_layer& layer, int row);
   void shares_back(const trained_layer& layer, int row, float* gradients);
   void sigmoids_back(int row, float* gradients);

@@ -4,6 +4,8 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -242,33 +244,48 @@ std::optional<written_turn> write_turn(const chat& from, std::size_t turn, const
   return written_turn{std::move(tokens), first, goes_on};
 }
 
+/// Each takes the time of all before it, so they end with the first that begins beyond a row.
+std::vector<written_turn> write_turns(const chat& from, const std::string& all, const data_format& format) {
+  std::vector<written_turn> turns;
+  for (const std::size_t each : from.learned) {
+    auto turn = write_turn(from, each, all, format);
+    if (!turn) break;
+    turns.push_back(*std::move(turn));
+  }
+  return turns;
+}
+
+/// Whether the whole chat has the turn as it was written when it was the last. A last line break may have merged with
+/// what follows.
+bool has_turn(const std::vector<token_id>& whole, const written_turn& turn) {
+  return turn.goes_on && shared_beginning(turn.tokens, whole) + 1 >= turn.tokens.size();
+}
+
+training_example learned_together(const std::vector<written_turn>& turns, std::vector<token_id> whole) {
+  std::vector<std::uint8_t> learned(whole.size(), 0);
+  for (const written_turn& turn : turns) {
+    const std::size_t end = shared_beginning(turn.tokens, whole);
+    for (std::size_t i = turn.first_learned; i < end; ++i) learned[i] = 1;
+  }
+  return {std::move(whole), std::move(learned)};
+}
+
 /// One example of the whole chat, if its template writes earlier turns just as it wrote them when they were the last;
-/// otherwise one for each turn (for templates that drop earlier thoughts, or move the system message). Each turn takes
-/// the time of all before it, so it ends with the first that begins beyond a row.
+/// otherwise one for each turn (for templates that drop earlier thoughts, or move the system message).
 line_examples chat_examples(const ordered_json& line, const data_format& format) {
   if (!format.chat) refuse("the model has no chat template: use lines with \"prompt\" and \"completion\"");
   const chat from = read_chat(line);
   const std::string all = text_of(from, from.messages.size(), false, format);
-  const auto whole = tokens_of(all, format);
-  line_examples singles, one;
-  training_example together = with_learned(whole, whole.size());
-  bool consistent = true;
-  std::size_t turns = 0;
-  for (; turns < from.learned.size(); ++turns) {
-    auto turn = write_turn(from, from.learned[turns], all, format);
-    if (!turn) break;
-    const std::size_t end = shared_beginning(turn->tokens, whole);
-    consistent &=
-        turn->goes_on && end + 1 >= turn->tokens.size();  // a last line break may have merged with what follows
-    for (std::size_t i = turn->first_learned; i < end; ++i) together.learned[i] = 1;
-    add_to(singles, with_learned(std::move(turn->tokens), turn->first_learned), format);
+  auto whole = tokens_of(all, format);
+  auto turns = write_turns(from, all, format);
+  line_examples made{.examples = {}, .unwritten = writes_messages(from, format) ? 0 : 1, .chats = 1};
+  if (std::ranges::all_of(turns, [&](const written_turn& turn) { return has_turn(whole, turn); })) {
+    add_to(made, learned_together(turns, std::move(whole)), format);
+    return made;
   }
-  singles.shortened += static_cast<std::int64_t>(from.learned.size() - turns);
-  singles.unwritten = one.unwritten = writes_messages(from, format) ? 0 : 1;
-  singles.chats = one.chats = 1;
-  if (!consistent) return singles;
-  add_to(one, std::move(together), format);
-  return one;
+  for (written_turn& turn : turns) add_to(made, with_learned(std::move(turn.tokens), turn.first_learned), format);
+  made.shortened += static_cast<std::int64_t>(from.learned.size() - turns.size());
+  return made;
 }
 
 /// ", but "instruction", "output"": what other programs call it shows what is meant.

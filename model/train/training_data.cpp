@@ -145,12 +145,6 @@ data_losses read_examples(const fs::path& file, const data_format& format, const
 
 }  // namespace
 
-std::int64_t training_data::learned_tokens() const {
-  std::int64_t count = 0;
-  for (const auto& example : examples) count += learned_tokens_of(example);
-  return count;
-}
-
 data_format data_format_of(const fs::path& model, const model_config& config, std::int64_t row_length) {
   data_format format;
   format.tokens = load_tokenizer(model);

@@ -32,8 +32,6 @@ struct training_data {
   std::vector<training_example> examples;
   data_losses losses = {};
   std::uint64_t fingerprint = 0;
-
-  std::int64_t learned_tokens() const;
 };
 
 /// Training data without its examples.

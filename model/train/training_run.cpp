@@ -185,7 +185,7 @@ validation_report training_run::validate() {
     return own < batches.size() ? pass_->measure(batches[own]) : pass_result{};
   }));
   const auto count = static_cast<double>(std::max<std::int64_t>(1, total.targets));
-  report = {total.loss / count, static_cast<double>(total.correct) / count, total.targets};
+  report = {total.loss / count, static_cast<double>(total.correct) / count};
   if (!std::isfinite(report.loss)) fail_at(done_, done_, options_.init);
   if (best_.step < 0 || report.loss < best_.loss) {
     best_ = {done_, report.loss};

@@ -27,7 +27,6 @@ struct step_report {
 struct validation_report {
   double loss = 0;
   double accuracy = 0;
-  std::int64_t targets = 0;
 };
 
 /// A training run, one step at a time. What comes out depends on model, data, options and seed alone: never on threads,

@@ -79,7 +79,7 @@ void batch_scheduler::give_blocks(sequence_state& sequence, planning& step) {
 void batch_scheduler::admit_new(request_priority priority, planning& step) {
   std::uint64_t& last_turn = last_turn_[index_of(priority)];
   if (queue_of(priority).size() == 0 || admit_awaited(priority, step)) last_turn = step_;
-  std::int64_t tokens = tokens_for_new(priority);
+  std::int64_t tokens = priority == request_priority::interactive ? tokens_for_interactive() : tokens_for_batch();
   while (!step.closed_to_new && tokens > 0) {
     sequence_state* next = next_in_line(priority);
     if (next != nullptr && !admit(*next, step)) {
@@ -219,24 +219,31 @@ bool batch_scheduler::push_out_last(Allowed&& allowed) {
   return false;
 }
 
-/// Tokens of the step that are still free when all sequences of this priority or before it have theirs; long prompts
-/// leave half to those of their class.
-std::int64_t batch_scheduler::tokens_for_new(request_priority priority) const {
-  struct {
-    std::int64_t of_short = 0, of_long = 0;
-  } before, batch;
+/// Of those that may be in the step: in the tier of batch, or in those before it.
+batch_scheduler::asked_tokens batch_scheduler::asked_by(bool batch_tier) const {
+  asked_tokens asked;
   const auto count = [&](const sequence_state* sequence) {
-    if (!sequence->can_join() || sequence->stalled) return;
-    auto& sums = sequence->in_batch_tier() ? batch : before;
-    (costs_.is_long(*sequence) ? sums.of_long : sums.of_short) += static_cast<std::int64_t>(sequence->pending());
+    if (!sequence->can_join() || sequence->stalled || sequence->in_batch_tier() != batch_tier) return;
+    (costs_.is_long(*sequence) ? asked.of_long : asked.of_short) += static_cast<std::int64_t>(sequence->pending());
   };
   std::for_each(running_.begin(), running_.end(), count);
   std::for_each(started_.begin(), started_.end(), count);
+  return asked;
+}
+
+/// Tokens of the step that are still free when all sequences before batch have theirs, and batch what is kept for it;
+/// long prompts leave half to those of their class.
+std::int64_t batch_scheduler::tokens_for_interactive() const {
+  const asked_tokens before = asked_by(false);
+  const bool any_batch = asked_by(true).all() > 0 || queue_of(request_priority::batch).size() > 0;
   const std::int64_t most = options_.max_batch_tokens;
-  const bool any_batch = batch.of_short + batch.of_long > 0 || queue_of(request_priority::batch).size() > 0;
-  if (priority == request_priority::interactive)
-    return most - before.of_short - std::min(before.of_long, most / 2) - (any_batch ? kept_for_batch() : 0);
-  const std::int64_t room = std::max(most - before.of_short - before.of_long, kept_for_batch());
+  return most - before.of_short - std::min(before.of_long, most / 2) - (any_batch ? kept_for_batch() : 0);
+}
+
+/// The same when all sequences have theirs: those before batch leave what is kept for it.
+std::int64_t batch_scheduler::tokens_for_batch() const {
+  const asked_tokens batch = asked_by(true);
+  const std::int64_t room = std::max(options_.max_batch_tokens - asked_by(false).all(), kept_for_batch());
   return room - batch.of_short - std::min(batch.of_long, room / 2);
 }
 

@@ -257,7 +257,14 @@ class batch_scheduler {
   bool push_out_for(const sequence_state& newcomer);
   template <class Allowed>
   bool push_out_last(Allowed&& allowed);
-  std::int64_t tokens_for_new(request_priority priority) const;
+  /// That sequences have still to compute.
+  struct asked_tokens {
+    std::int64_t of_short = 0, of_long = 0;
+    std::int64_t all() const { return of_short + of_long; }
+  };
+  asked_tokens asked_by(bool batch_tier) const;
+  std::int64_t tokens_for_interactive() const;
+  std::int64_t tokens_for_batch() const;
   std::int64_t kept_for_batch() const { return options_.max_batch_tokens / options_.batch_share; }
 
   // batch_tokens.cpp: how many tokens each gets, and the plan

@@ -75,6 +75,14 @@ TEST(weight_codes, of_compressed_tensors_are_packed_or_bytes) {
   }
 }
 
+TEST(weight_codes, of_bytes_may_have_packed_zero_points) {
+  const known_codes known = known_codes::drawn(8, 20, 64, 2, false);
+  const known_tensors packed = known.as_packed_rows(true);
+  known_tensors file = known.as_bytes(false);
+  file.set.tensors["w.weight_zero_point"] = packed.set.tensors.at("w.weight_zero_point");
+  expect_weights(known, file, code_format::compressed);
+}
+
 /// The experts of gpt-oss: 3 matrices of 8 rows, 64 inputs each.
 known_tensors mxfp4_experts() {
   known_tensors file;

@@ -1,8 +1,7 @@
-#include "model/arch/unfinished_file.hpp"
+#include "base/unfinished_file.hpp"
 
 #include <cerrno>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -68,8 +67,8 @@ unfinished_file::~unfinished_file() {
   fs::remove(path_, ignored);
 }
 
-void unfinished_file::finish() {
-  if (::fsync(file_.number()) != 0) fail_to_write(path_, errno, "set TROUPE_CACHE elsewhere");
+void unfinished_file::finish(std::string_view remedy) {
+  if (::fsync(file_.number()) != 0) fail_to_write(path_, errno, remedy);
   move_to(path_, final_path_);
   path_.clear();
 }

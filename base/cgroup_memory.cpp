@@ -1,4 +1,4 @@
-#include "model/arch/cgroup_memory.hpp"
+#include "base/cgroup_memory.hpp"
 
 #include <algorithm>
 #include <array>
@@ -27,8 +27,8 @@ std::optional<std::int64_t> bytes_in(const fs::path& path) {
   return file >> bytes ? std::optional(bytes) : std::nullopt;
 }
 
-/// Cached pages of files count as used, but go when room is needed. A model's packed file is among them, as in the
-/// machine's own figure.
+/// Cached pages of files count as used, but go when room is needed. Mapped ones are among them, as in the machine's
+/// own figure.
 std::int64_t pages_of_files(const fs::path& folder, const cgroup_files& names) {
   std::ifstream file(folder / "memory.stat");
   std::int64_t sum = 0, bytes = 0;

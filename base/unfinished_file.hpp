@@ -1,5 +1,6 @@
 #pragma once
 #include <filesystem>
+#include <string_view>
 
 #include "base/file_descriptor.hpp"
 
@@ -15,8 +16,8 @@ class unfinished_file {
   unfinished_file& operator=(const unfinished_file&) = delete;
 
   int descriptor() const { return file_.number(); }  ///< -1 where none can be made
-  /// Onto the disk, and to its final name. Throws runtime_error.
-  void finish();
+  /// Onto the disk, and to its final name. Throws runtime_error, with `remedy` where the disk does not take it.
+  void finish(std::string_view remedy);
 
  private:
   bool open_new();

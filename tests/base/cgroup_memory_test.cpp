@@ -1,4 +1,4 @@
-#include "model/arch/cgroup_memory.hpp"
+#include "base/cgroup_memory.hpp"
 
 #include <gtest/gtest.h>
 

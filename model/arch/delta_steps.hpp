@@ -12,7 +12,7 @@ namespace troupe {
 constexpr float unit_eps = 1e-6f;
 
 /// What a head's queries are multiplied by, once they are of length one.
-inline float query_factor(const delta_config& config) {
+inline float delta_query_factor(const delta_config& config) {
   return 1 / std::sqrt(static_cast<float>(config.key_dim));
 }
 
