@@ -107,8 +107,8 @@ class adapter_shelf {
   void check_fits(std::uint64_t bytes, const std::string& whose) const;
   /// Takes up a version's files and notes in `faults_` what comes of it, which it returns.
   const std::string& note_files(const adapter_entry& entry);
-  /// Looks for a version's files and makes them the head's own: then the version is in `details_`. Returns why it cannot
-  /// answer; empty if it can.
+  /// Looks for a version's files and makes them the head's own: then the version is in `details_`. Returns why it
+  /// cannot answer; empty if it can.
   std::string take_up_files(const adapter_entry& entry);
   void look_for_unused_folders();
 

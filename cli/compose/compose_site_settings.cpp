@@ -16,6 +16,7 @@
 #include "model/arch/device.hpp"
 #include "model/arch/expert_routes.hpp"
 #include "model/arch/kv_storage.hpp"
+#include "model/arch/latent_rows.hpp"
 #include "model/ops/kernels.hpp"
 
 namespace troupe {
@@ -42,12 +43,15 @@ std::uint64_t pass_bytes_of(const node_site& site) {
   const std::int64_t convolved = model.mixes_by(mixer_kind::convolution) ? 4 * model.hidden : 0;
   const std::int64_t of_heads = 2 * (queries * model.widest_head() + model.widest_keys());
   const std::int64_t of_tokens = (model.layers + 1) * model.layer_embedding;
-  const std::int64_t row =
-      6 * model.hidden + of_heads + model.delta.channels() + 2 * model.delta.values() + convolved + of_tokens;
+  const latent_config& latent = model.latent;
+  const std::int64_t of_latent = latent.query_rank + model.heads * (latent.query() + latent.value);
+  const std::int64_t row = 6 * model.hidden + of_heads + of_latent + model.delta.channels() + 2 * model.delta.values() +
+                           convolved + of_tokens;
   const std::int64_t experts = expert_routes::most_places(model, of.max_batch_tokens) * (model.hidden + 2 * model.ffn);
   const std::int64_t mlp = of.max_batch_tokens * 2 * model.widest_mlp() + (model.experts.count > 0 ? experts : 0);
   const std::int64_t logits = of.max_sequences * (1 + std::int64_t{site.config.model.lookup_tokens}) * model.vocab_size;
-  const std::int64_t scratch = site.threads * attention_scratch(site.context, model.widest_head());
+  const std::int64_t parts = most_latent_places(model) * std::max(latent.plain, latent.rank);
+  const std::int64_t scratch = parts + site.threads * attention_scratch(site.context, model.widest_head());
   return static_cast<std::uint64_t>(of.max_batch_tokens * row + mlp + logits + scratch) * sizeof(float);
 }
 

@@ -12,9 +12,15 @@ namespace {
 
 constexpr std::int64_t lora_stride = most_adapter_rank;
 
-/// Whether they are a pass's, or lie at the places of some rows' experts or heads.
-std::int64_t most_input_rows(const model_config& config, int max_rows) {
-  return std::max({std::int64_t{max_rows}, expert_routes::most_places(config, max_rows), most_latent_places(config)});
+/// Of a pass's rows, and of those that lie at the places of some rows' experts or heads.
+std::array<input_room, 3> inputs_of(const model_config& config, int max_rows) {
+  std::int64_t widest = config.hidden;
+  for (std::int64_t layer = 0; layer < config.layers; ++layer)
+    for (const linear_kind kind : linear_kinds_of(config, layer))
+      widest = std::max(widest, linear_shape(config, layer, kind).second);
+  return {{{max_rows, widest},
+           {expert_routes::most_places(config, max_rows), std::max(config.hidden, config.ffn)},
+           {most_latent_places(config), std::max(config.latent.plain, config.latent.rank)}}};
 }
 
 }  // namespace
@@ -33,9 +39,7 @@ cpu_decoder::cpu_decoder(std::shared_ptr<const loaded_model> model, const option
       q_stride_(padded_row(std::max(cuts_.q.ends.back(), wide_heads_.cuts.q.ends.back()))),
       kv_stride_(padded_row(model_->config.widest_keys())),
       mlp_stride_(padded_row(model_->config.widest_mlp())),
-      quantized_(with.kernels, most_input_rows(model_->config, chosen.max_rows),
-                 std::max({hidden_stride(), q_stride_, padded_row(model_->config.ffn), mlp_stride_,
-                           padded_row(model_->config.delta.values()), padded_row(model_->config.layer_embedding)})),
+      quantized_(with.kernels, inputs_of(model_->config, chosen.max_rows)),
       routes_(model_->config, with.kernels) {
   const model_config& config = model_->config;
   check(chosen.split, config);
@@ -196,7 +200,10 @@ void cpu_decoder::project_heads(const pass& batch, std::int64_t layer, float_row
 void cpu_decoder::attend(const pass& batch, std::int64_t layer, float_rows hidden) {
   const layer_weights& weights = weights_of(layer);
   const bool latent = model_->config.is_latent();
-  latent ? project_latent(batch, layer, hidden) : project_heads(batch, layer, hidden);
+  if (latent)
+    project_latent(batch, layer, hidden);
+  else
+    project_heads(batch, layer, hidden);
   attend_heads(layer);
   const float_rows mixed = latent ? values_of_heads(batch, layer) : float_rows{mixed_.data(), q_stride_};
   const linear_product o[] = {output_product(linear_kind::o, weights.o, hidden)};

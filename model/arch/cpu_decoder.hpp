@@ -202,6 +202,7 @@ class cpu_decoder final : public decoder {
 
   // cpu_decoder_heads.cpp
   const head_shape& shape_of(std::int64_t layer) const;
+  std::int64_t queries_of_task(const pass& batch, const head_shape& shape) const;
   void share_out_heads(const pass& batch, head_shape& shape);
   void attend_heads(std::int64_t layer);
   void store_keys(const attention_task& task, std::int64_t head, std::int64_t layer, float* scratch) const;

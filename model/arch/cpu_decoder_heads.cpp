@@ -7,21 +7,34 @@
 #include "model/arch/cpu_decoder.hpp"
 
 namespace troupe {
+namespace {
+
+constexpr int rows_per_task = 32;  ///< of attention, of one sequence
+
+}  // namespace
 
 const cpu_decoder::head_shape& cpu_decoder::shape_of(std::int64_t layer) const {
   return model_->config.is_wide(layer) ? wide_heads_ : heads_;
 }
 
+/// Of one kv head: all that share it, or fewer where there would be fewer tasks than threads.
+std::int64_t cpu_decoder::queries_of_task(const pass& batch, const head_shape& shape) const {
+  std::int64_t tasks = 0;
+  for (const pass_sequence& sequence : batch.sequences)
+    tasks += ceil_div(sequence.rows, rows_per_task) * shape.cuts.heads.count();
+  if (tasks == 0 || tasks >= with_.pool.threads()) return shape.group;
+  const std::int64_t parts = ceil_div<std::int64_t>(with_.pool.threads(), tasks);
+  return std::min(shape.group, rounded_up<std::int64_t>(ceil_div(shape.group, parts), attention_queries));
+}
+
 /// One thread takes several heads of a sequence, since they lie side by side; but there should be tasks enough for all,
 /// if need be with a part of a head's queries each.
 void cpu_decoder::share_out_heads(const pass& batch, head_shape& shape) {
-  constexpr int rows_per_task = 32;
   const column_cut& all = shape.cuts.heads;
   const auto tasks = static_cast<std::int64_t>(batch.sequences.size()) * all.count();
   const std::int64_t heads = std::clamp<std::int64_t>(tasks / (with_.pool.threads() * 8), 1, all.count());
-  const bool splits = batch.rows * all.count() < with_.pool.threads() && shape.group > attention_queries;
-  const std::int64_t queries = splits ? attention_queries : shape.group;
-  stores_first_ |= splits;
+  const std::int64_t queries = queries_of_task(batch, shape);
+  stores_first_ |= queries < shape.group;
   shape.tasks.clear();
   for (const pass_sequence& sequence : batch.sequences)
     for (int first = 0; first < sequence.rows; first += rows_per_task)

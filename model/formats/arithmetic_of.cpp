@@ -12,7 +12,8 @@ std::string usual_part_of(const rope_config& rope) {
 }
 
 std::string rare_part_of(const rope_config& rope) {
-  const auto& [beta_fast, beta_slow, truncate, attention_factor, mscale, mscale_all_dim] = rope.yarn;
+  // score_stretch stands where latent attention does
+  const auto& [beta_fast, beta_slow, truncate, attention_factor, mscale, mscale_all_dim, score_stretch] = rope.yarn;
   if (rope.scaling == rope_scaling::yarn)
     return fmt::format(" yarn {} {} {} {} {} {}", beta_fast, beta_slow, truncate, attention_factor, mscale,
                        mscale_all_dim);
@@ -41,9 +42,10 @@ std::string delta_part_of(const delta_config& delta) {
                      has_rates);
 }
 
-std::string part_of(const latent_config& latent) {
+std::string part_of(const latent_config& latent, const rope_config& rope) {
   const auto& [rank, query_rank, turned, plain, value] = latent;
-  return rank == 0 ? "" : fmt::format(" latent {} {} {} {} {}", rank, query_rank, turned, plain, value);
+  if (rank == 0) return "";
+  return fmt::format(" latent {} {} {} {} {} {}", rank, query_rank, turned, plain, value, rope.yarn.score_stretch);
 }
 
 }  // namespace
@@ -84,7 +86,7 @@ std::string arithmetic_of(const model_config& config) {
   if (attention_gate) said += " attention gate";
   if (unit_values) said += " unit values";
   if (wide.dim != 0) said += fmt::format(" global heads {} {} {}", wide.dim, wide.kv_heads, wide.values_are_keys);
-  said += part_of(latent);
+  said += part_of(latent, rope);
   if (sharing_layers != 0) said += fmt::format(" sharing {} {}", sharing_layers, sharing_ffn);
   if (layer_embedding != 0) said += fmt::format(" layer embedding {}", layer_embedding);
   if (layer_factors) said += " layer factors";

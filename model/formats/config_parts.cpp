@@ -1,7 +1,6 @@
 #include "model/formats/config_parts.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 namespace troupe::detail {
 
@@ -29,11 +28,6 @@ void set_latent_heads(model_config& config) {
   config.kv_heads = 1;
   config.head_dim = config.latent.row();
   config.rotary_dim = config.latent.turned;
-}
-
-void set_latent_scores(double factor, double stretch, model_config& config) {
-  const double by = factor > 1 ? 1 + 0.1 * stretch * std::log(factor) : 1;
-  config.score_dim = static_cast<double>(config.latent.query()) / (by * by * by * by);
 }
 
 void set_begin_token(std::int64_t token, model_config& config) {

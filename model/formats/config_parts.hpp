@@ -18,8 +18,6 @@ void stretch_context(model_config& config);
 void set_ropes_by_window(model_config& config, layer_rope within, layer_rope without);
 /// Those of latent attention, as config.latent has them.
 void set_latent_heads(model_config& config);
-/// YaRN's stretch by `factor` makes the scores of latent attention larger, too: `stretch` says how much.
-void set_latent_scores(double factor, double stretch, model_config& config);
 /// None where the vocabulary lacks it.
 void set_begin_token(std::int64_t token, model_config& config);
 

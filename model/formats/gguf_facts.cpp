@@ -14,6 +14,7 @@ constexpr std::string_view qkv_key = "troupe.qkv_bias";
 constexpr std::string_view out_key = "troupe.out_bias";
 constexpr std::string_view mlp_key = "troupe.mlp_bias";
 constexpr std::string_view qk_norm_key = "troupe.qk_norm";
+constexpr std::string_view choice_key = "troupe.choice_bias";
 constexpr std::string_view lacks_values_key = "troupe.lacks_values";
 constexpr std::string_view factors_key = "troupe.layer_factors";
 constexpr std::string_view divisors_key = "troupe.rope.frequency_divisors";
@@ -30,6 +31,11 @@ std::vector<double> read_divisors(const tensor_set& tensors, const char* name, c
   std::vector<float> values(to_size(tensor->shape[0]));
   to_floats(dtype::f32, tensor->data.data(), tensor->shape[0], values.data());
   return {values.begin(), values.end()};
+}
+
+bool has_choice_bias(const tensor_set& tensors) {
+  return std::any_of(tensors.tensors.begin(), tensors.tensors.end(),
+                     [](const auto& each) { return each.first.ends_with(".exp_probs_b.bias"); });
 }
 
 bool lacks_values(const tensor_set& tensors) {
@@ -61,6 +67,7 @@ gguf_facts read_facts(const gguf_file& file) {
   facts.out_bias = fact(out_key, "blk.0.attn_output.bias");
   facts.mlp_bias = fact(mlp_key, "blk.0.ffn_up.bias");
   facts.joined_experts = tensors.find("blk.0.ffn_gate_up_exps.weight") != nullptr;
+  facts.choice_bias = file.get<bool>(choice_key).value_or(has_choice_bias(tensors));
   facts.lacks_values = file.get<bool>(lacks_values_key).value_or(lacks_values(tensors));
   facts.layer_factors = fact(factors_key, "blk.0.layer_output_scale.weight");
   facts.qk_norm = fact(qk_norm_key, "blk.0.attn_q_norm.weight");
@@ -81,6 +88,7 @@ void write_facts(const gguf_facts& facts, gguf_file& into) {
   into.metadata.insert_or_assign(std::string(out_key), facts.out_bias);
   into.metadata.insert_or_assign(std::string(mlp_key), facts.mlp_bias);
   into.metadata.insert_or_assign(std::string(qk_norm_key), facts.qk_norm);
+  into.metadata.insert_or_assign(std::string(choice_key), facts.choice_bias);
   into.metadata.insert_or_assign(std::string(lacks_values_key), facts.lacks_values);
   into.metadata.insert_or_assign(std::string(factors_key), facts.layer_factors);
   if (!facts.frequency_divisors.empty())

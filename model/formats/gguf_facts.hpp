@@ -16,6 +16,7 @@ struct gguf_facts {
   bool out_bias = false;
   bool mlp_bias = false;
   bool qk_norm = false;
+  bool choice_bias = false;                ///< experts have numbers for their choice alone
   bool joined_qkv = false;                 ///< in one tensor; not kept, since packed weights are apart
   bool joined_qkvz = false;                ///< likewise, of linear attention
   bool joined_experts = false;             ///< likewise, of gates and ups of experts

@@ -96,11 +96,13 @@ void read_glm(const arch_keys& keys, model_config& into) {
   read_one_window(keys, into);
 }
 
-/// Of all that have latent attention. YaRN's stretch does not lengthen what turns, but makes the scores larger.
+/// Of all that have latent attention. YaRN's stretch does not lengthen what turns, but makes the scores larger. Early
+/// files of GLM-4.7-Flash do not say how experts are chosen, but have a bias for that.
 void read_deepseek(const arch_keys& keys, model_config& into) {
   leave_out_predicting_layers(keys, into);
   constexpr std::string_view function_key = "expert_gating_func";
-  const auto function = keys.get<std::int64_t>(function_key).value_or(by_softmax);
+  const auto function =
+      keys.get<std::int64_t>(function_key).value_or(keys.facts().choice_bias ? by_sigmoids : by_softmax);
   if (function != by_softmax && function != by_sigmoids)
     refuse("{}: \"{}\" is {}, but only 1 (softmax) and 2 (sigmoid) are supported", keys.where(),
            keys.full(function_key), function);
@@ -108,10 +110,8 @@ void read_deepseek(const arch_keys& keys, model_config& into) {
   into.experts.group_best = function == by_sigmoids ? 2 : 1;
   read_shared_experts(keys, into);
   read_shares(keys, into);
-  const bool is_yarn = into.rope.scaling == rope_scaling::yarn;
-  const double stretch = 10 * keys.get<double>("rope.scaling.yarn_log_multiplier").value_or(0.0);
-  set_latent_scores(is_yarn ? into.rope.factor : 1, stretch, into);
-  into.rope.yarn.mscale_all_dim = into.rope.yarn.mscale;
+  into.rope.yarn.mscale = 0;
+  into.rope.yarn.score_stretch = 10 * keys.get<double>("rope.scaling.yarn_log_multiplier").value_or(0.0);
   read_one_window(keys, into);
 }
 

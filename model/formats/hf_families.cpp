@@ -90,7 +90,7 @@ constexpr family_defaults families[] = {
      .bos = 0, .eos = 1,
      .mixture = {.key = "n_routed_experts", .experts = 64, .taken = 4, .ffn = 1536, .asks_for_whole_shares = true,
                  .whole_shares = true, .dense_key = "first_k_dense_replace", .dense_layers = 1},
-     .own = own_fields::deepseek3},
+     .own = own_fields::glm_lite},
     {.name = "glm", .type = "glm", .architecture = "GlmForCausalLM",
      .vocab = 151552, .layers = 40, .kv_heads = 2, .head_dim = 128, .ffn = 13696, .context = 131072,
      .norm_eps = 1.5625e-7, .eos = 151329,

@@ -1,6 +1,4 @@
 // DeepSeek's latent attention and its mixtures, which GLM's small models have, too.
-#include <cmath>
-
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
@@ -30,18 +28,6 @@ void read_latent(const fields& config, const latent_defaults& usual, model_confi
   refuse_unless(config, "rope_interleave", true);
 }
 
-/// YaRN's stretch makes scores larger, too, by its square.
-void read_score_dim(const fields& config, model_config& into) {
-  for (const std::string_view key : {"rope_scaling", "rope_parameters"}) {
-    const auto* object = config.find(key);
-    if (!object || object->empty()) continue;
-    const fields rope(*object, config.where() + ": " + std::string(key));
-    if (rope.text("rope_type").value_or(rope.text("type").value_or("default")) == "default") break;
-    return set_latent_scores(rope.number("factor").value_or(1), rope.number("mscale_all_dim").value_or(0), into);
-  }
-  set_latent_scores(1, 0, into);
-}
-
 void check_scoring(const fields& config, std::string_view wanted) {
   if (const std::string given = config.text("scoring_func").value_or(std::string(wanted)); given != wanted)
     refuse("{}: the scoring_func \"{}\" is not supported: {} is", config.where(), given.substr(0, 80), wanted);
@@ -49,34 +35,45 @@ void check_scoring(const fields& config, std::string_view wanted) {
     refuse("{}: a \"moe_layer_freq\" above 1 is not supported", config.where());
 }
 
-void read_groups(const fields& config, std::int64_t usual, std::int64_t usual_taken, model_config& into) {
-  into.experts.groups = config.integer("n_group").value_or(usual);
-  into.experts.groups_taken = config.integer("topk_group").value_or(usual_taken);
+struct group_defaults {
+  std::int64_t count, taken;
+};
+
+void read_groups(const fields& config, const group_defaults& usual, model_config& into) {
+  into.experts.groups = config.integer("n_group").value_or(usual.count);
+  into.experts.groups_taken = config.integer("topk_group").value_or(usual.taken);
+}
+
+/// Of experts that are chosen by sigmoids and biases.
+void read_third(const fields& config, const latent_defaults& latent, const group_defaults& groups, model_config& into) {
+  read_latent(config, latent, into);
+  read_shared_experts(config, 1, into);
+  check_scoring(config, "sigmoid");
+  into.experts.sigmoid_shares = into.experts.choice_bias = true;
+  into.experts.group_best = 2;
+  read_groups(config, groups, into);
 }
 
 }  // namespace
 
 void deepseek2(const fields& config, const family_defaults&, model_config& into) {
-  read_latent(config, {1536, 128, 128}, into);
-  read_score_dim(config, into);
+  read_latent(config, {.query_rank = 1536, .plain = 128, .value = 128}, into);
   read_shared_experts(config, 2, into);
   check_scoring(config, "softmax");
+  refuse_unless(config, "norm_topk_prob", false);
   const std::string method = config.text("topk_method").value_or("greedy");
-  if (method == "group_limited_greedy") return read_groups(config, 1, 1, into);
+  if (method == "group_limited_greedy") return read_groups(config, {1, 1}, into);
   if (method != "greedy")
     refuse("{}: the topk_method \"{}\" is not supported: greedy and group_limited_greedy are", config.where(),
            method.substr(0, 80));
 }
 
-void deepseek3(const fields& config, const family_defaults& defaults, model_config& into) {
-  const bool is_glm = defaults.type == "glm4_moe_lite";
-  read_latent(config, is_glm ? latent_defaults{768, 192, 256} : latent_defaults{1536, 128, 128}, into);
-  read_score_dim(config, into);
-  read_shared_experts(config, 1, into);
-  check_scoring(config, "sigmoid");
-  into.experts.sigmoid_shares = into.experts.choice_bias = true;
-  into.experts.group_best = 2;
-  read_groups(config, is_glm ? 1 : 8, is_glm ? 1 : 4, into);
+void deepseek3(const fields& config, const family_defaults&, model_config& into) {
+  read_third(config, {.query_rank = 1536, .plain = 128, .value = 128}, {.count = 8, .taken = 4}, into);
+}
+
+void glm_lite(const fields& config, const family_defaults&, model_config& into) {
+  read_third(config, {.query_rank = 768, .plain = 192, .value = 256}, {.count = 1, .taken = 1}, into);
 }
 
 }  // namespace troupe::detail::own_fields

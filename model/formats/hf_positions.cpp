@@ -29,6 +29,7 @@ void read_yarn(const fields& rope, yarn_config& into) {
   into.beta_slow = rope.number("beta_slow").value_or(into.beta_slow);
   into.truncate = rope.boolean("truncate").value_or(into.truncate);
   const double mscale = rope.number("mscale").value_or(0.0), all_dim = rope.number("mscale_all_dim").value_or(0.0);
+  into.score_stretch = all_dim;
   if (const auto whole = rope.number("attention_factor")) {
     into.attention_factor = *whole;
     into.mscale = 0;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/logarithm.hpp"
 #include "base/to_size.hpp"
 #include "model/formats/code_settings.hpp"
 
@@ -32,6 +33,8 @@ struct yarn_config {
   double attention_factor = 1.0;
   double mscale = 1.0;
   double mscale_all_dim = 0.0;
+  double score_stretch =
+      0.0;  ///< the scores of latent attention are multiplied by the square of stretch(score_stretch)
 };
 
 struct rope_config {
@@ -276,7 +279,13 @@ struct model_config {
     return bytes;
   }
   float score_divisor() const {
+    if (is_latent()) return latent_score_divisor();
     return std::sqrt(static_cast<float>(score_dim > 0 ? score_dim : static_cast<double>(head_dim)));
+  }
+  float latent_score_divisor() const {
+    const bool stretches = rope.scaling == rope_scaling::yarn && rope.factor > 1;
+    const double by = stretches ? 1 + 0.1 * rope.yarn.score_stretch * logarithm(rope.factor) : 1;
+    return static_cast<float>(std::sqrt(static_cast<double>(latent.query())) / (by * by));
   }
 };
 

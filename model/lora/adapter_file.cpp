@@ -135,6 +135,11 @@ adapter_file read_peft_adapter(const std::filesystem::path& folder, const model_
     const auto name = module.substr(0, 300);
     if (!pair.a || !pair.b) refuse("{}: \"{}\" has only one of lora_A and lora_B", where, name);
     const auto ours = detail::find_linears(module, base);
+    if (ours.kinds.empty() && base.is_latent() && module.ends_with(".kv_b_proj"))
+      refuse(
+          "{}: adapts \"{}\", which is computed head by head and cannot be adapted: train on q_proj (or q_a_proj and "
+          "q_b_proj), kv_a_proj_with_mqa and o_proj",
+          where, name);
     if (ours.kinds.empty()) refuse("{}: adapts \"{}\", which is no linear layer of the base model", where, name);
     if (const auto setting = config.left_out_by(module, ours.layer); !setting.empty())
       refuse(

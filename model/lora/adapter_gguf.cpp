@@ -51,6 +51,7 @@ std::vector<std::string_view> architectures_of(const model_config& base) {
       {"olmo3", false, {"olmo2"}},
       {"glm", false, {"chatglm"}},
       {"cohere", false, {"command-r"}},
+      {"deepseek", false, {"deepseek2"}},
       {"granitehybrid", false, {"granite"}},
       {"qwen2", true, {"qwen2vl"}},
       {"qwen3", true, {"qwen3vl"}},

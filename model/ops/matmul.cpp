@@ -65,18 +65,22 @@ tile_shape tile_for(const kernel_table& kernels, int rows) {
   return {.rows = tiles == 0 ? 1 : ceil_div(rows, tiles)};
 }
 
-quantized_rows::quantized_rows(const kernel_table& kernels, std::int64_t most_rows, std::int64_t most_ins,
-                               input_bits finest)
+quantized_rows::quantized_rows(const kernel_table& kernels, std::span<const input_room> rooms, input_bits finest)
     : kernels_(kernels) {
-  // a last tile that is not full is padded, by less than a tile
-  const auto rows = to_size(most_rows + tall_tile.rows), ins = to_size(padded_row(most_ins));
+  std::size_t rows = 0, inputs = 0;
+  for (const input_room& room : rooms) {
+    // a last tile that is not full is padded, by less than a tile
+    const auto own = to_size(room.rows + tall_tile.rows);
+    rows = std::max(rows, own);
+    inputs = std::max(inputs, own * to_size(padded_row(room.ins)));
+  }
   const bool fine = finest == input_bits::sixteen;
-  q_ = aligned_buffer<std::int8_t>(rows * ins + 64);
-  low_ = aligned_buffer<std::int8_t>(fine && !kernels.wide_inputs ? rows * ins + 64 : 0);
-  wide_ = aligned_buffer<std::int16_t>(kernels.wide_inputs ? rows * ins : 0);
+  q_ = aligned_buffer<std::int8_t>(inputs + 64);
+  low_ = aligned_buffer<std::int8_t>(fine && !kernels.wide_inputs ? inputs + 64 : 0);
+  wide_ = aligned_buffer<std::int16_t>(kernels.wide_inputs ? inputs : 0);
   scales_ = aligned_buffer<float>(rows);
   sums_ = aligned_buffer<std::int32_t>(rows);
-  group_sums_ = aligned_buffer<std::int32_t>(rows * ins / 32);
+  group_sums_ = aligned_buffer<std::int32_t>(inputs / 32);
 }
 
 // Rows that only fill the last tile keep what an earlier pass left: harmless, their outputs are never written.

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <span>
 
@@ -10,12 +11,19 @@ namespace troupe {
 /// What tiles are like where so many rows are multiplied together.
 tile_shape tile_for(const kernel_table& kernels, int rows);
 
+/// At most so many rows of so many inputs.
+struct input_room {
+  std::int64_t rows, ins;
+};
+
 /// Rows of activations as integers (see quantized_view). Memory is taken once, for the largest pass.
 class quantized_rows {
  public:
-  /// With room for inputs of `finest` bits.
+  /// With room for any of these, of `finest` bits.
+  quantized_rows(const kernel_table& kernels, std::span<const input_room> rooms, input_bits finest = input_bits::eight);
   quantized_rows(const kernel_table& kernels, std::int64_t most_rows, std::int64_t most_ins,
-                 input_bits finest = input_bits::eight);
+                 input_bits finest = input_bits::eight)
+      : quantized_rows(kernels, std::array{input_room{most_rows, most_ins}}, finest) {}
   /// Rows of a new pass follow, each put once, by any thread.
   void begin(int rows, std::int64_t ins, input_bits bits = input_bits::eight);
   /// The same where they are multiplied apart, in groups that begin at whole tiles.

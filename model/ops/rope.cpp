@@ -4,9 +4,9 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/logarithm.hpp"
 #include "base/to_size.hpp"
 #include "model/ops/elementary.hpp"
-#include "model/ops/logarithm.hpp"
 
 namespace troupe {
 namespace {

@@ -34,5 +34,9 @@ inline constexpr std::array<std::string_view, 6> deepseek_coder_patterns = {R"([
 inline constexpr std::array<std::string_view, 6> deepseek_llm_patterns = {
     R"([\r\n])", R"(\s?\p{L&}+)",  R"(\s?[!-\/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+)",
     R"(\s+$)",   far_east_pattern, R"(\p{N}+)"};
+inline constexpr std::array<std::string_view, 6> deepseek_v3_patterns = {
+    R"(\p{N}{1,3})", R"([\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+)",
+    R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|)"
+    R"(\s*[\r\n]+|\s+(?!\S)|\s+)"};
 
 }  // namespace troupe::detail

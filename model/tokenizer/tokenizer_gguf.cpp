@@ -64,7 +64,7 @@ struct text_rules {
   bool add_bos = false;
 };
 
-constexpr std::array<text_rules, 12> known_rules = {{
+constexpr std::array<text_rules, 13> known_rules = {{
     {.names = {"gpt-2", "olmo", "a.x-4.0", "mellum", "trillion"}, .patterns = {gpt2_pattern}},
     {.names = {"llama-bpe", "llama3", "llama-v3", "falcon3", "midm-2.0", "pixtral", "lfm2"},
      .patterns = {llama3_pattern},
@@ -80,6 +80,7 @@ constexpr std::array<text_rules, 12> known_rules = {{
     {.names = {"tekken"}, .patterns = {tekken_pattern}, .ignore_merges = true, .add_bos = true},
     {.names = {"deepseek-coder"}, .patterns = deepseek_coder_patterns},
     {.names = {"deepseek-llm"}, .patterns = deepseek_llm_patterns},
+    {.names = {"deepseek-v3"}, .patterns = deepseek_v3_patterns},
 }};
 
 /// Older files of other models than GPT-2 do not say how their text is split: a guess would give other tokens.

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/error.hpp"
+#include "base/logarithm.hpp"
 #include "base/to_size.hpp"
 #include "base/whole_file.hpp"
 #include "model/arch/weight_list.hpp"
@@ -14,7 +15,6 @@
 #include "model/formats/safetensors.hpp"
 #include "model/formats/weight_names.hpp"
 #include "model/ops/elementary.hpp"
-#include "model/ops/logarithm.hpp"
 
 namespace troupe {
 namespace {

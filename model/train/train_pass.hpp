@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/device_id.hpp"
-#include "model/ops/logarithm.hpp"
+#include "base/logarithm.hpp"
 #include "model/train/dropout.hpp"
 #include "model/train/products.hpp"
 #include "model/train/trained_model.hpp"

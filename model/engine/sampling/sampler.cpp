@@ -4,9 +4,9 @@
 #include <bit>
 #include <cmath>
 
+#include "base/logarithm.hpp"
 #include "base/to_size.hpp"
 #include "model/engine/sampling/random.hpp"
-#include "model/ops/logarithm.hpp"
 
 namespace troupe {
 namespace {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/logarithm.hpp"
 #include "base/rounding.hpp"
 #include "base/to_size.hpp"
-#include "model/ops/logarithm.hpp"
 
 namespace troupe::detail {
 namespace {

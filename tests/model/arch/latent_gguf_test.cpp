@@ -35,7 +35,7 @@ const std::array<renamed, 20> deepseek_names = {{{"model.embed_tokens", "token_e
                                                  {"mlp.gate_proj", "ffn_gate"},
                                                  {"mlp.up_proj", "ffn_up"}}};
 
-test::gguf_builder deepseek_metadata(const model_config& config) {
+test::gguf_builder deepseek_metadata(const model_config& config, bool says_gating = true) {
   test::gguf_builder file;
   const auto u32 = [&](const std::string& key, std::int64_t value) {
     file.u32("deepseek2." + key, static_cast<std::uint32_t>(value));
@@ -55,7 +55,7 @@ test::gguf_builder deepseek_metadata(const model_config& config) {
   u32("expert_feed_forward_length", config.ffn), u32("expert_shared_count", experts.shared_ffn / config.ffn);
   u32("expert_count", experts.count), u32("expert_used_count", experts.taken);
   u32("expert_group_count", experts.groups), u32("expert_group_used_count", experts.groups_taken);
-  u32("expert_gating_func", experts.sigmoid_shares ? 2 : 1);
+  if (says_gating) u32("expert_gating_func", experts.sigmoid_shares ? 2 : 1);
   file.f32("deepseek2.expert_weights_scale", experts.share_factor);
   file.key("deepseek2.expert_weights_norm", 7, std::string(1, experts.whole_shares ? 1 : 0));
   if (config.rope.scaling != rope_scaling::yarn) return file;
@@ -122,6 +122,11 @@ TEST_P(gguf_of_deepseek, may_have_what_heads_read_and_give_in_one_tensor_too) {
   converted_tensors made = deepseek_tensors(folder);
   made["blk.0.attn_kv_b.weight"] = as_floats(*folder.tensors.find("model.layers.0.self_attn.kv_b_proj.weight"));
   expect_golden_logits(gguf_of(deepseek_metadata(folder.config), made), GetParam());
+}
+
+TEST(gguf_of_glm_lite, need_not_say_that_experts_are_chosen_by_sigmoids) {
+  const model_files folder = open_model(golden / "glm4-moe-lite");
+  expect_golden_logits(gguf_of(deepseek_metadata(folder.config, false), deepseek_tensors(folder)), "glm4-moe-lite");
 }
 
 INSTANTIATE_TEST_SUITE_P(models, gguf_of_deepseek, testing::Values("deepseek2", "deepseek3", "glm4-moe-lite"),

@@ -89,6 +89,15 @@ TEST(stored_scheme, of_blocks_without_a_scheme_of_their_own_is_u8g64) {
   }
 }
 
+TEST(stored_scheme, of_codes_that_are_read_by_columns_is_u8g64) {
+  weight_source source;
+  const auto known = known_codes::drawn(4, 16, 128, 2, true).as_packed_rows(false);
+  source.codes = codes_in(known, 16, 128, {.format = code_format::compressed});
+  source.transposed = true;
+  EXPECT_FALSE(keeps_bits(source, scheme::q4));
+  EXPECT_EQ(stored_scheme({}, "model.layers.0.self_attn.heads.0.query_up.weight", source), scheme::u8g64);
+}
+
 TEST(stored_scheme, of_codes_is_the_one_that_has_them_as_they_are) {
   const auto stored = [](const std::optional<weight_codes>& codes) {
     weight_source source;

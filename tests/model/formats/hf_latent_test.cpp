@@ -107,6 +107,7 @@ TEST(hf_config, deepseek_that_is_built_otherwise_is_refused) {
               HasSubstr("groups of 1 experts are too small"));
   EXPECT_THAT(refusal("deepseek_v2", {{"topk_method", "noaux_tc"}}), HasSubstr("greedy and group_limited_greedy are"));
   EXPECT_THAT(refusal("deepseek_v2", {{"moe_layer_freq", 2}}), HasSubstr("moe_layer_freq"));
+  EXPECT_THAT(refusal("deepseek_v2", {{"norm_topk_prob", true}}), HasSubstr("norm_topk_prob"));
   EXPECT_THAT(refusal("glm4_moe_lite", {{"mlp_layer_types", json{"dense"}}}), HasSubstr("1 entries for 3 layers"));
 }
 

@@ -348,6 +348,15 @@ TEST(adapter_file, tensors_that_do_not_fit_are_refused_by_name) {
   EXPECT_THAT(says("stray", {1}), HasSubstr("\"stray\" is no lora_A.weight"));
 }
 
+TEST(adapter_file, what_latent_attention_computes_head_by_head_is_refused) {
+  model_config base = llama();
+  base.latent.rank = 16;
+  weight_writer file;
+  file.add("base_model.model.model.layers.0.self_attn.kv_b_proj.lora_A.weight", {4, 8});
+  file.add("base_model.model.model.layers.0.self_attn.kv_b_proj.lora_B.weight", {8, 4});
+  EXPECT_THAT(refusal_of(plain, file, base), AllOf(HasSubstr("head by head"), HasSubstr("kv_a_proj_with_mqa")));
+}
+
 TEST(adapter_file, layers_that_the_base_lacks_are_refused_by_name) {
   for (const std::string module :
        {"model.layers.2.self_attn.q_proj", "model.layers.x.self_attn.q_proj", "model.layers.0.self_attn.z_proj",

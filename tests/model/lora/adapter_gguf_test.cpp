@@ -66,27 +66,26 @@ TEST_P(gguf_adapters, are_written_again_as_peft_has_them) {
   EXPECT_EQ(again.factors.alpha_pattern, file.factors.alpha_pattern);
 }
 
-INSTANTIATE_TEST_SUITE_P(architectures, gguf_adapters,
-                         testing::Values(golden_adapter{"llama", "llama"}, golden_adapter{"mistral", "llama"},
-                                         golden_adapter{"mixtral", "llama"}, golden_adapter{"ministral3", "mistral3"},
-                                         golden_adapter{"qwen2", "qwen2"}, golden_adapter{"qwen3", "qwen3"},
-                                         golden_adapter{"phi3", "phi3"}, golden_adapter{"smollm3", "smollm3"},
-                                         golden_adapter{"gemma2", "gemma2"}, golden_adapter{"gemma3", "gemma3"},
-                                         golden_adapter{"granite", "granite"},
-                                         golden_adapter{"granite-moe", "granitemoe"},
-                                         golden_adapter{"granite-hybrid", "granite"}, golden_adapter{"olmo2", "olmo2"},
-                                         golden_adapter{"olmo3", "olmo2"}, golden_adapter{"olmoe", "olmoe"},
-                                         golden_adapter{"qwen2-moe", "qwen2moe"},
-                                         golden_adapter{"qwen3-moe", "qwen3moe"}, golden_adapter{"glm4-moe", "glm4moe"},
-                                         golden_adapter{"gpt-oss", "gpt-oss"}, golden_adapter{"glm", "chatglm"},
-                                         golden_adapter{"glm4", "glm4"}, golden_adapter{"ernie", "ernie4_5"},
-                                         golden_adapter{"cohere", "command-r"}, golden_adapter{"cohere2", "cohere2"},
-                                         golden_adapter{"qwen3-vl-moe", "qwen3vlmoe"}),
-                         [](const auto& info) {
-                           std::string name = info.param.model;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    architectures, gguf_adapters,
+    testing::Values(golden_adapter{"llama", "llama"}, golden_adapter{"mistral", "llama"},
+                    golden_adapter{"mixtral", "llama"}, golden_adapter{"ministral3", "mistral3"},
+                    golden_adapter{"qwen2", "qwen2"}, golden_adapter{"qwen3", "qwen3"}, golden_adapter{"phi3", "phi3"},
+                    golden_adapter{"smollm3", "smollm3"}, golden_adapter{"gemma2", "gemma2"},
+                    golden_adapter{"gemma3", "gemma3"}, golden_adapter{"granite", "granite"},
+                    golden_adapter{"granite-moe", "granitemoe"}, golden_adapter{"granite-hybrid", "granite"},
+                    golden_adapter{"olmo2", "olmo2"}, golden_adapter{"olmo3", "olmo2"},
+                    golden_adapter{"olmoe", "olmoe"}, golden_adapter{"qwen2-moe", "qwen2moe"},
+                    golden_adapter{"qwen3-moe", "qwen3moe"}, golden_adapter{"glm4-moe", "glm4moe"},
+                    golden_adapter{"gpt-oss", "gpt-oss"}, golden_adapter{"glm", "chatglm"},
+                    golden_adapter{"glm4", "glm4"}, golden_adapter{"ernie", "ernie4_5"},
+                    golden_adapter{"cohere", "command-r"}, golden_adapter{"cohere2", "cohere2"},
+                    golden_adapter{"deepseek3", "deepseek2"}, golden_adapter{"qwen3-vl-moe", "qwen3vlmoe"}),
+    [](const auto& info) {
+      std::string name = info.param.model;
+      std::replace(name.begin(), name.end(), '-', '_');
+      return name;
+    });
 
 // ---- one file, changed ----
 

@@ -35,7 +35,10 @@ class gguf_adapter {
   struct part {
     std::string_view theirs, gguf;
   };
-  static constexpr std::array<part, 14> parts{{{"self_attn.q_proj", "attn_q"},
+  static constexpr std::array<part, 17> parts{{{"self_attn.q_proj", "attn_q"},
+                                               {"self_attn.q_a_proj", "attn_q_a"},
+                                               {"self_attn.q_b_proj", "attn_q_b"},
+                                               {"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa"},
                                                {"self_attn.k_proj", "attn_k"},
                                                {"self_attn.v_proj", "attn_v"},
                                                {"self_attn.qkv_proj", "attn_qkv"},

@@ -179,6 +179,24 @@ TEST(rows, quantized_inputs_are_within_half_a_step_and_their_sums_exact) {
   }
 }
 
+TEST(rows, of_few_long_inputs_or_of_many_short_ones_share_their_memory) {
+  random_data random(23);
+  thread_pool pool(1);
+  const std::array rooms{input_room{40, 64}, input_room{3, 1000}};
+  for (const kernel_table* table : tested_tables()) {
+    quantized_rows quantized(*table, rooms);
+    for (const auto& [rows, ins] : rooms) {
+      const auto x = random.rows(static_cast<int>(rows), ins, padded_row(ins));
+      quantized_rows alone(*table, rows, ins);
+      for (quantized_rows* each : {&quantized, &alone})
+        each->assign(pool, x.data(), padded_row(ins), static_cast<int>(rows), ins);
+      for (std::int64_t row = 0; row < rows; ++row)
+        for (std::int64_t i = 0; i < ins; ++i)
+          ASSERT_EQ(integer_at(quantized.view(), row, i), integer_at(alone.view(), row, i));
+    }
+  }
+}
+
 TEST(rows, inputs_in_16_bits_take_the_whole_range_and_their_sums_are_exact) {
   random_data random(24);
   const std::int64_t n = 100, padded = padded_row(n);

@@ -159,6 +159,9 @@ TEST(byte_level_gguf, cuts_words_where_the_named_pre_tokenizer_does) {
   EXPECT_EQ(encoded("refact", "  55bC"), encoded("smollm", "  55bC")) << "Granite";
   EXPECT_EQ(encoded("deepseek-coder", "  55bC"), (ids{259, '5', '5', 261}));
   EXPECT_EQ(encoded("deepseek-llm", "  55bC"), (ids{259, 260, 261}));
+  EXPECT_EQ(encoded("deepseek-v3", "  55bC"), (ids{259, 260, 261}));
+  EXPECT_EQ(encoded("deepseek-llm", "5555"), (ids{260, 260}));
+  EXPECT_EQ(encoded("deepseek-v3", "5555"), (ids{260, '5', '5'})) << "three digits at most";
 }
 
 TEST(byte_level_gguf, guesses_no_pre_tokenizer) {

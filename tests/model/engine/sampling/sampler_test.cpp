@@ -11,9 +11,9 @@
 
 #include <gmock/gmock.h>
 
+#include "base/logarithm.hpp"
 #include "model/engine/sampling/random.hpp"
 #include "model/ops/isa.hpp"
-#include "model/ops/logarithm.hpp"
 
 namespace troupe {
 namespace {

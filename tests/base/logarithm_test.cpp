@@ -1,4 +1,4 @@
-#include "model/ops/logarithm.hpp"
+#include "base/logarithm.hpp"
 
 #include <gtest/gtest.h>
 
