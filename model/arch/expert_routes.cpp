@@ -52,16 +52,17 @@ template <class Worth>
 std::vector<std::int64_t>::iterator expert_routes::keep_best_groups(const Worth& worth) {
   if (groups_taken_ == groups_of_experts_) return order_.end();
   const std::int64_t size = experts_ / groups_of_experts_;
-  std::vector<std::pair<float, std::int64_t>> groups;  // minus their worth, so that the best ones are the least
+  groups_by_worth_.clear();
   for (std::int64_t group = 0; group < groups_of_experts_; ++group) {
-    std::vector<float> worths;
-    for (std::int64_t i = group * size; i < (group + 1) * size; ++i) worths.push_back(worth(i));
-    std::partial_sort(worths.begin(), worths.begin() + group_best_, worths.end(), std::greater());
-    groups.emplace_back(-std::accumulate(worths.begin(), worths.begin() + group_best_, 0.0f), group);
+    worths_.clear();
+    for (std::int64_t i = group * size; i < (group + 1) * size; ++i) worths_.push_back(worth(i));
+    const auto best = worths_.begin() + group_best_;
+    std::partial_sort(worths_.begin(), best, worths_.end(), std::greater());
+    groups_by_worth_.emplace_back(-std::accumulate(worths_.begin(), best, 0.0f), group);
   }
-  std::sort(groups.begin(), groups.end());
+  std::sort(groups_by_worth_.begin(), groups_by_worth_.end());
   const auto is_taken = [&](std::int64_t expert) {
-    return std::any_of(groups.begin(), groups.begin() + groups_taken_,
+    return std::any_of(groups_by_worth_.begin(), groups_by_worth_.begin() + groups_taken_,
                        [&](const auto& each) { return each.second == expert / size; });
   };
   return std::partition(order_.begin(), order_.end(), is_taken);

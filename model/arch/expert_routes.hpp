@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/aligned_buffer.hpp"
@@ -74,6 +75,8 @@ class expert_routes {
   float factor_;
   tile_shape tile_;
   std::vector<std::int64_t> order_;
+  std::vector<float> worths_;                                    ///< of one group's experts
+  std::vector<std::pair<float, std::int64_t>> groups_by_worth_;  ///< minus theirs, so that the best are the least
   aligned_buffer<float> scores_, weights_;  ///< of one row, padded
   std::vector<visit> visits_;
   std::vector<group> groups_;
