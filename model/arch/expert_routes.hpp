@@ -77,7 +77,7 @@ class expert_routes {
   std::vector<std::int64_t> order_;
   std::vector<float> worths_;                                    ///< of one group's experts
   std::vector<std::pair<float, std::int64_t>> groups_by_worth_;  ///< minus theirs, so that the best are the least
-  aligned_buffer<float> scores_, weights_;  ///< of one row, padded
+  aligned_buffer<float> scores_, weights_;                       ///< of one row, padded
   std::vector<visit> visits_;
   std::vector<group> groups_;
   std::vector<int> row_at_;

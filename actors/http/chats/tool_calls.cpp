@@ -19,17 +19,23 @@ constexpr std::size_t longest_call = 1 << 20;
 
 constexpr std::string_view gemma_address = "call:";
 constexpr std::string_view mistral_mark = "[TOOL_CALLS]", mistral_body = "[ARGS]";
+constexpr std::string_view section_body = "<｜tool▁sep｜>", fenced_address = "function<｜tool▁sep｜>";
+constexpr std::string_view fenced_body = "\n```json\n";
 call_tags tags_of(tool_style style) {
   if (style == tool_style::channels) return {call_begin, call_end};
+  if (has_sections(style)) return section_tags;
   if (style == tool_style::unquoted) return gemma_tags;
   return style == tool_style::named ? call_tags{mistral_mark, ""} : hermes_tags;
 }
 /// What stands before a name, and between it and its arguments, of a style with marks.
-std::string_view address_of(tool_style style) {
-  return style == tool_style::unquoted ? gemma_address : "";
+std::string address_of(tool_style style) {
+  if (has_sections(style))
+    return fmt::format("{}{}", section_call_tags.opening, style == tool_style::fenced ? fenced_address : "");
+  return std::string(style == tool_style::unquoted ? gemma_address : "");
 }
 std::string_view body_of(tool_style style) {
   if (style == tool_style::unquoted) return {};
+  if (has_sections(style)) return style == tool_style::fenced ? fenced_body : section_body;
   return style == tool_style::channels ? call_body : mistral_body;
 }
 
@@ -54,6 +60,15 @@ std::size_t closing_of(std::string_view call, const call_tags& tags, end_search&
   return at == body.npos ? at : tags.opening.size() + at;
 }
 
+/// Without what closes a block of Markdown behind whole arguments.
+std::string_view without_fence(std::string_view call) {
+  const std::size_t body = call.find(fenced_body);
+  if (body == call.npos) return call;
+  const std::size_t arguments = body + fenced_body.size(), length = end_of_value(call.substr(arguments));
+  const bool is_whole = length != call.npos && call.find_first_not_of("` \r\n", arguments + length) == call.npos;
+  return is_whole ? call.substr(0, arguments + length) : call;
+}
+
 void take_tag(std::string_view& text, const sequence_form& form) {
   for (const std::string_view tag : form.tags)
     if (take(text, tag)) return;
@@ -75,6 +90,7 @@ tool_style tool_style_of(std::string_view chat_template) {
   if (!has("tools")) return tool_style::none;
   if (has_channels(chat_template)) return tool_style::channels;
   if (has(gemma_tags.opening) && has(gemma_address)) return tool_style::unquoted;
+  if (has(section_tags.opening)) return has("```json") ? tool_style::fenced : tool_style::sectioned;
   if (has(hermes_tags.opening)) return has("<function=") || has("<arg_key>") ? tool_style::nested : tool_style::tagged;
   if (has(mistral_mark) && has(mistral_body)) return tool_style::named;
   if (has(mistral_mark) || has("<|tool_call|>") || has("<|tool|>")) return tool_style::listed;
@@ -189,7 +205,25 @@ bool tool_call_reader::take_sequence(std::string_view text, bool is_cut) {
   return true;
 }
 
+/// The calls of a section, but those of functions that are not offered.
+bool tool_call_reader::take_section(std::string_view text, bool is_cut) {
+  const auto [opening, closing] = section_call_tags;
+  bool has_any = false;
+  while (take(text, opening)) {
+    const std::size_t end = std::min(text.find(closing), text.size());
+    const bool is_last = end == text.size();
+    std::string_view call = text.substr(0, is_last ? end - beginning_of(closing, text) : end);
+    text.remove_prefix(is_last ? end : end + closing.size());
+    if (style_ == tool_style::fenced && take(call, fenced_address)) call = without_fence(call);
+    auto read = read_addressed_call(call, body_of(style_), *offers_, is_cut && is_last);
+    has_any |= read.has_value();
+    if (read) add_call(*std::move(read));
+  }
+  return has_any;
+}
+
 bool tool_call_reader::take_tagged(std::string_view text, bool is_cut) {
+  if (has_sections(style_)) return take_section(text, is_cut);
   if (has_marks(style_)) {
     auto addressed = style_ == tool_style::unquoted ? read_unquoted_call(text, gemma_address, *offers_, is_cut)
                                                     : read_addressed_call(text, body_of(style_), *offers_, is_cut);

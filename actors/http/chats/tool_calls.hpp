@@ -16,12 +16,17 @@ enum class tool_style {
   channels,  ///< gpt-oss: a message to=functions.NAME, whose text is the arguments
   named,     ///< Mistral from v11 on: [TOOL_CALLS]NAME[ARGS]{…}
   unquoted,  ///< Gemma 4: <|tool_call>call:NAME{key:<|"|>text<|"|>}<tool_call|>
-  bare,      ///< Llama 3: the answer is {"name": …, "parameters": {…}}, several with ; between them
-  listed     ///< Mistral v3 and v7, Granite 3, Phi-4-mini: the answer is [{"name": …, "arguments": {…}}, …]
+  sectioned,  ///< DeepSeek V3.1: a section of calls, each of which is NAME<｜tool▁sep｜>{…} between marks of its own
+  fenced,     ///< DeepSeek V3 and R1: likewise, of function<｜tool▁sep｜>NAME and a block of Markdown with {…}
+  bare,       ///< Llama 3: the answer is {"name": …, "parameters": {…}}, several with ; between them
+  listed      ///< Mistral v3 and v7, Granite 3, Phi-4-mini: the answer is [{"name": …, "arguments": {…}}, …]
 };
 /// Whether special tokens mark calls: then texts must have those tokens, and no form can have the marks.
 constexpr bool has_marks(tool_style style) {
-  return style == tool_style::channels || style == tool_style::named || style == tool_style::unquoted;
+  return style >= tool_style::channels && style <= tool_style::fenced;
+}
+constexpr bool has_sections(tool_style style) {
+  return style == tool_style::sectioned || style == tool_style::fenced;
 }
 struct call_tags {
   std::string_view opening, closing;
@@ -30,6 +35,9 @@ struct call_tags {
 inline constexpr call_tags hermes_tags{"<tool_call>", "</tool_call>"};
 /// Of the style unquoted.
 inline constexpr call_tags gemma_tags{"<|tool_call>", "<tool_call|>"};
+/// Of a section of calls, and of each call in it.
+inline constexpr call_tags section_tags{"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"},
+    section_call_tags{"<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>"};
 constexpr bool has_tags(tool_style style) {
   return style == tool_style::tagged || style == tool_style::nested || has_marks(style);
 }
@@ -75,6 +83,7 @@ class tool_call_reader {
   void read_sequence();
   bool take_sequence(std::string_view text, bool is_cut);
   bool take_tagged(std::string_view text, bool is_cut);
+  bool take_section(std::string_view text, bool is_cut);
   void add_call(tool_call call);
 
   tool_style style_;

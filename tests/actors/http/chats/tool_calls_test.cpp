@@ -66,6 +66,37 @@ TEST(tool_calls, may_have_their_names_before_them) {
     EXPECT_EQ(read(tool_style::named, text, 3), std::pair(std::string(text), std::string()));
 }
 
+/// DeepSeek's from V3.1 on.
+TEST(tool_calls, may_be_a_section_behind_a_text) {
+  const std::string begin = "<｜tool▁calls▁begin｜>", end = "<｜tool▁calls▁end｜>";
+  const std::string go = R"(<｜tool▁call▁begin｜>go<｜tool▁sep｜>{"to": "]}"}<｜tool▁call▁end｜>)";
+  const std::string look = R"(<｜tool▁call▁begin｜>look<｜tool▁sep｜>{}<｜tool▁call▁end｜>)";
+  const std::string fly = R"(<｜tool▁call▁begin｜>fly<｜tool▁sep｜>{}<｜tool▁call▁end｜>)";
+  for (const std::size_t size : {1u, 2u, 7u, 30u, 500u}) {
+    EXPECT_EQ(read(tool_style::sectioned, "Wait. " + begin + go + "\n" + look + end, size),
+              std::pair(std::string("Wait. "), std::string(R"(go({"to":"]}"})look({}))")));
+    EXPECT_EQ(read(tool_style::sectioned, begin + fly + look + end, size).second, "look({})") << "of what is offered";
+    EXPECT_EQ(read(tool_style::sectioned, begin + go, size).second, R"(go({"to":"]}"}))") << "without the end";
+    const std::string unknown = begin + fly + end + " and more";
+    EXPECT_EQ(read(tool_style::sectioned, unknown, size), std::pair(unknown, std::string()));
+  }
+}
+
+/// DeepSeek's V3 and R1.
+TEST(tool_calls, may_have_blocks_of_markdown) {
+  const std::string answer =
+      "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>go\n```json\n{\"to\": \"``` `\"}\n```"
+      "<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>look\n```json\n{}\n```<｜tool▁call▁end｜>"
+      "<｜tool▁calls▁end｜>";
+  for (const std::size_t size : {1u, 2u, 7u, 30u, 500u})
+    EXPECT_EQ(read(tool_style::fenced, answer, size),
+              std::pair(std::string(), std::string(R"(go({"to":"``` `"})look({}))")));
+  EXPECT_EQ(read(tool_style::fenced, begun_call(tool_style::fenced, "go") + R"({"a": 1})", 3).second, R"(go({"a":1}))")
+      << "as a form makes it";
+  EXPECT_EQ(read(tool_style::sectioned, begun_call(tool_style::sectioned, "go") + R"({"a": 1})", 3).second,
+            R"(go({"a":1}))");
+}
+
 /// Gemma 4's.
 TEST(tool_calls, may_have_no_quotes) {
   const std::string answer =
@@ -199,6 +230,13 @@ TEST(tool_calls, that_are_cut_have_the_arguments_that_came) {
   EXPECT_EQ(read_cut(tool_style::named, R"(Hm [TOOL_CALLS]go[ARGS]{"to": "a)"), R"(Hm |go|{"to": "a|cut)");
   EXPECT_EQ(read_cut(tool_style::named, "[TOOL_CALLS]go[ARGS]"), "|go||cut");
   EXPECT_EQ(read_cut(tool_style::listed, R"([{"name":"go","arguments":{}}, {"na)"), "|go|{}");
+  const std::string section = "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>";
+  EXPECT_EQ(read_cut(tool_style::sectioned, section + R"(go<｜tool▁sep｜>{"to": "a)"), R"(|go|{"to": "a|cut)");
+  EXPECT_EQ(read_cut(tool_style::sectioned, section + R"(go<｜tool▁sep｜>{"a": 1}<｜tool▁)"), R"(|go|{"a":1})");
+  EXPECT_EQ(read_cut(tool_style::fenced, section + "function<｜tool▁sep｜>go\n```json\n{\"to\": \"`"),
+            R"(|go|{"to": "`|cut)");
+  EXPECT_EQ(read_cut(tool_style::fenced, section + "function<｜tool▁sep｜>go\n```json\n{\"a\": 1}\n``"),
+            R"(|go|{"a":1})");
   EXPECT_EQ(read_cut(tool_style::listed, R"([{"name":"go","arguments":{}})"), "|go|{}");
   EXPECT_EQ(read_cut(tool_style::listed, R"([{"name":"go","arguments":{"to")"), R"(|go|{"to"|cut)");
   EXPECT_EQ(
@@ -296,6 +334,10 @@ TEST(tool_calls, are_of_the_templates_family) {
   EXPECT_EQ(tool_style_of("{% if tools %}respond with <|tool_call|>{% endif %}"), tool_style::listed);
   EXPECT_EQ(tool_style_of("{% if 'tools' in message %}<|tool|>{% endif %}"), tool_style::listed);
   EXPECT_EQ(tool_style_of("{% if tools %}<|tool_call>call:{{ name }}{% endif %}"), tool_style::unquoted);
+  EXPECT_EQ(tool_style_of("{% if tools %}<｜tool▁calls▁begin｜>{{ name }}<｜tool▁sep｜>{% endif %}"),
+            tool_style::sectioned);
+  EXPECT_EQ(tool_style_of("{% if tools %}<｜tool▁calls▁begin｜>{{ type }}<｜tool▁sep｜>\n```json{% endif %}"),
+            tool_style::fenced);
   EXPECT_EQ(tool_style_of("{{ messages }}"), tool_style::none);
 }
 
