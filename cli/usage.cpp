@@ -47,8 +47,9 @@ std::string suggestion(const std::string& word, const std::vector<std::string>& 
 }
 
 /// ", did you mean 'x'?: see troupe --help", or how else it is done.
-std::string remedy(const std::string& word, const std::vector<std::string>& candidates, const std::string& help) {
-  if (const auto way = our_way_of(word); !way.empty() && !our_word_for(word, candidates))
+std::string remedy(const std::string& word, const std::vector<std::string>& candidates, const CLI::App& command,
+                   const std::string& help) {
+  if (const auto way = our_way_of(word, command.get_name()); !way.empty() && !our_word_for(word, candidates))
     return fmt::format(": {}", way);
   return fmt::format("{}: {}", suggestion(word, candidates), help);
 }
@@ -126,7 +127,7 @@ std::string explain_unexpected(const CLI::App& program) {
     return fmt::format("{} stands before the command: write it behind {}", word, path_of(used));
   if (const std::string argument = argument_called(word, used); !argument.empty())
     return fmt::format("unknown option {}: write {} without a flag: {}", word, argument, help_of(program));
-  return fmt::format("unknown option {}{}", word, remedy(word, known, help_of(program)));
+  return fmt::format("unknown option {}{}", word, remedy(word, known, used, help_of(program)));
 }
 
 std::string explain_missing(const CLI::App& program, const CLI::RequiredError& error) {
@@ -173,12 +174,12 @@ void check_command(const CLI::App& program, const std::vector<std::string>& word
   if (std::find(names.begin(), names.end(), word) != names.end()) return;
   if (const std::string other = command_called(word, program); !other.empty() && !our_word_for(word, names))
     refuse("unknown command '{}': write {}", word, other);
-  refuse("unknown command '{}'{}", word, remedy(word, names, "see troupe --help"));
+  refuse("unknown command '{}'{}", word, remedy(word, names, program, "see troupe --help"));
 }
 
 void check_help(const std::vector<std::string>& words) {
   for (const std::string& word : words)
-    if (const auto way = our_way_of(word); word.starts_with("-h") && !way.empty())
+    if (const auto way = our_way_of(word, words.front()); word.starts_with("-h") && !way.empty())
       refuse("unknown option {}: {}", word, way);
 }
 

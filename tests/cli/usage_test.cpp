@@ -76,12 +76,24 @@ TEST_F(usage, says_how_else_something_is_done) {
   refused({"serve", llama_, "-fa"}, "unknown option -fa: always on, or not needed: leave it out");
   refused({"serve", llama_, "--ssl-keyfile", "x"}, "unknown option --ssl-keyfile: a proxy in front has TLS");
   refused({"up", "x.toml", "--quant", "u8"}, "unknown option --quant: a cluster's file says it: quant in [model]");
-  refused({"up", "-f", "x.toml"}, "unknown option -f: troupe up takes the cluster's file without a flag");
+  refused({"up", "-f", "x.toml"}, "unknown option -f: the cluster's file is named without a flag");
   refused({"pull", "x"}, "unknown command 'pull': troupe downloads no models: fetch one by");
   refused({"version"}, "unknown command 'version': write troupe --version");
   refused({"forget", "x"}, "unknown command 'forget': write troupe jobs forget");
   refused({"jobs", "cancel"}, "unknown command 'cancel': write troupe cancel");
   refused({"bench", "limit"}, "unknown command 'limit', did you mean 'limits'?: troupe bench has ");
+}
+
+TEST_F(usage, says_how_else_something_is_done_only_where_that_is_so) {
+  for (const auto& [command, flag] :
+       {std::pair("train", "-n"), std::pair("train", "--metrics"), std::pair("eval", "--seed"),
+        std::pair("quantize", "-tp"), std::pair("status", "--ssl-keyfile"), std::pair("inspect", "--quant"),
+        std::pair("down", "--http"), std::pair("serve", "--config"), std::pair("train", "--config"),
+        std::pair("status", "--config"), std::pair("eval", "-f")})
+    refused({command, flag, "x"}, fmt::format("unknown option {}: see troupe {} --help", flag, command));
+  refused({"train", "--context", "512"}, "unknown option --context, did you mean '--length'?");
+  refused({"keys", "list", "--http", "x"}, "unknown option --http: see troupe keys list --help");
+  refused({"bench", "http", "--seed", "3"}, "unknown option --seed: see troupe bench http --help");
 }
 
 TEST_F(usage, says_that_nothing_is_downloaded_where_a_flag_for_that_reads_like_help) {
