@@ -24,13 +24,14 @@ std::string_view without_dashes(std::string_view word) {
   return word.substr(std::min(word.find_first_not_of('-'), word.size()));
 }
 
-/// By their letters alone: the dashes, which all flags have, make none alike.
+/// By their letters alone: the dashes, which all flags have, make none alike. One letter or two come near too much, so
+/// with them the dashes alone may be wrong.
 std::string_view nearest_of(const std::string& word, const std::vector<std::string>& candidates) {
   std::vector<std::string_view> names;
   for (const std::string& each : candidates) names.push_back(without_dashes(each));
-  const std::string_view near = nearest(without_dashes(word), names);
-  if (near.empty()) return near;
-  return candidates[static_cast<std::size_t>(std::ranges::find(names, near) - names.begin())];
+  const std::string_view letters = without_dashes(word);
+  const auto near = std::ranges::find(names, letters.size() < 3 ? letters : nearest(letters, names));
+  return near == names.end() ? std::string_view() : candidates[static_cast<std::size_t>(near - names.begin())];
 }
 
 /// One of the candidates that may be meant; empty where none comes close.

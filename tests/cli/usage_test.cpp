@@ -124,6 +124,9 @@ TEST_F(usage, knows_what_other_programs_call_otherwise) {
 
 TEST_F(usage, takes_no_short_word_for_another) {
   refused({"serve", llama_, "--numa", "x"}, "unknown option --numa: see troupe serve --help");
+  for (const char* flag : {"-v", "-vv", "--kx"})
+    refused({"serve", llama_, flag}, fmt::format("unknown option {}: see troupe serve --help", flag));
+  refused({"serve", llama_, "-kv", "f32"}, "unknown option -kv, did you mean '--kv'?");
   refused({"inspect", llama_, "--jsno"}, "did you mean '--json'?");
 }
 
