@@ -178,10 +178,12 @@ void check_command(const CLI::App& program, const std::vector<std::string>& word
   refuse("unknown command '{}'{}", word, remedy(word, names, program, "see troupe --help"));
 }
 
-void check_help(const std::vector<std::string>& words) {
-  for (const std::string& word : words)
-    if (const auto way = our_way_of(word, words.front()); word.starts_with("-h") && !way.empty())
-      refuse("unknown option {}: {}", word, way);
+void check_help(const CLI::App& program, const std::vector<std::string>& words) {
+  for (const std::string& given : words) {
+    const std::string word = given.substr(0, given.find('='));
+    if (word.starts_with("-h") && word != "-h")
+      refuse("unknown option {}{}", word, remedy(word, {}, used_command(program), help_of(program)));
+  }
 }
 
 void check_given(const CLI::App& program) {

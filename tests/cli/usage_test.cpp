@@ -97,10 +97,16 @@ TEST_F(usage, says_how_else_something_is_done_only_where_that_is_so) {
 }
 
 TEST_F(usage, says_that_nothing_is_downloaded_where_a_flag_for_that_reads_like_help) {
-  for (const char* flag : {"-hf", "--hf-repo"})
+  for (const char* flag : {"-hf", "-hff", "-hft", "--hf-repo", "--hf-file"})
     refused({"serve", flag, "Qwen/Qwen3-0.6B-GGUF"},
             "unknown option " + std::string(flag) + ": troupe downloads no models: fetch one by `hf download`");
   EXPECT_EQ(run({"serve", "-h"}).code, 0);
+}
+
+TEST_F(usage, takes_no_flag_that_begins_like_help_for_help) {
+  refused({"serve", llama_, "-host", "0.0.0.0"}, "unknown option -host: see troupe serve --help");
+  refused({"keys", "list", "-hx"}, "unknown option -hx: see troupe keys list --help");
+  refused({"-hello"}, "unknown option -hello: see troupe --help");
 }
 
 TEST_F(usage, knows_what_other_programs_call_otherwise) {
