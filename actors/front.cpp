@@ -32,7 +32,8 @@ client_desk_parts desk_of(const front_parts& parts, const front_handles& handles
           .prompts = parts.prompts,
           .numbers = handles.numbers,
           .board = parts.board,
-          .cluster = parts.config->name};
+          .cluster = parts.config->name,
+          .model = parts.config->model.name};
 }
 
 }  // namespace

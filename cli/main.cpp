@@ -87,7 +87,7 @@ command parse(CLI::App& program, const std::vector<std::string>& words) {
   } catch (const CLI::CallForVersion& version) {
     return [text = std::string(version.what()) + "\n"] { return print(text), done; };
   } catch (const CLI::Success&) {
-    check_help(words);
+    check_help(program, words);
     return [&program] { return print(program.help()), done; };
   } catch (const CLI::ParseError& error) {
     throw input_error(explain(program, error));

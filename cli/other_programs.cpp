@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 
 namespace troupe {
 namespace {
@@ -21,6 +22,7 @@ constexpr other_word other_words[] = {
     {"--ctx-size", "--context"},
     {"--max-model-len", "--context"},
     {"--max-seq-length", "--length"},
+    {"--context", "--length"},
     {"--lora", "--adapter"},
     {"--lora-modules", "--adapter"},
     {"--api-key", "--key"},
@@ -75,58 +77,68 @@ constexpr other_word other_words[] = {
     {"show", "inspect"},
 };
 
+using command_names = std::span<const std::string_view>;
+constexpr std::string_view serving[] = {"serve", "up", "node"};
+constexpr std::string_view of_clusters[] = {"up", "node"};
+constexpr std::string_view with_file[] = {"up", "down", "node"};
+
 /// What other programs have a word for, and we do in another way.
 struct other_way {
   std::string_view word, ours;
+  command_names commands = {};  ///< for which that is so; none: for all
 };
 constexpr std::string_view no_downloads = "troupe downloads no models: fetch one by `hf download`, and name its folder";
 constexpr std::string_view of_requests = "each request says it (docs/API.md)";
 constexpr std::string_view not_needed = "always on, or not needed: leave it out";
 constexpr std::string_view no_tls = "a proxy in front has TLS (README.md, For others to use)";
-constexpr std::string_view of_up = "troupe up takes the cluster's file without a flag";
+constexpr std::string_view no_flag = "the cluster's file is named without a flag";
 constexpr other_way other_ways[] = {
-    {"--api-key", "troupe keys add makes keys for the HTTP API"},
-    {"--enable-lora", "adapters are always on: --adapter names one"},
-    {"--max-loras", "a cluster's file says it: max_resident in [adapters]"},
-    {"--tensor-parallel-size", "a cluster's file says it: tensor in [cluster], for troupe up"},
-    {"-tp", "a cluster's file says it: tensor in [cluster], for troupe up"},
-    {"--pipeline-parallel-size", "a cluster's file says it: stages in [cluster], for troupe up"},
-    {"--data-parallel-size", "a cluster's file says it: replicas in [cluster], for troupe up"},
-    {"--parallel",
-     "requests share batches by themselves; max_sequences in [scheduler] of a cluster's file limits them"},
-    {"-np", "requests share batches by themselves; max_sequences in [scheduler] of a cluster's file limits them"},
-    {"--max-num-seqs", "a cluster's file says it: max_sequences in [scheduler]"},
-    {"--max-num-batched-tokens", "a cluster's file says it: max_batch_tokens in [scheduler]"},
-    {"--gpu-memory-utilization", "a cluster's file says it: kv_memory in [scheduler], memory of a [[node]]"},
-    {"--served-model-name", "troupe serve takes --name; a cluster's file says it: name in [model]"},
-    {"--alias", "troupe serve takes --name; a cluster's file says it: name in [model]"},
+    {"--api-key", "troupe keys add makes keys for the HTTP API", serving},
+    {"--enable-lora", "adapters are always on: --adapter names one", serving},
+    {"--max-loras", "a cluster's file says it: max_resident in [adapters]", serving},
+    {"--tensor-parallel-size", "a cluster's file says it: tensor in [cluster], for troupe up", serving},
+    {"-tp", "a cluster's file says it: tensor in [cluster], for troupe up", serving},
+    {"--pipeline-parallel-size", "a cluster's file says it: stages in [cluster], for troupe up", serving},
+    {"--data-parallel-size", "a cluster's file says it: replicas in [cluster], for troupe up", serving},
+    {"--parallel", "requests share batches by themselves; max_sequences in [scheduler] of a cluster's file limits them",
+     serving},
+    {"-np", "requests share batches by themselves; max_sequences in [scheduler] of a cluster's file limits them",
+     serving},
+    {"--max-num-seqs", "a cluster's file says it: max_sequences in [scheduler]", serving},
+    {"--max-num-batched-tokens", "a cluster's file says it: max_batch_tokens in [scheduler]", serving},
+    {"--gpu-memory-utilization", "a cluster's file says it: kv_memory in [scheduler], memory of a [[node]]", serving},
+    {"--served-model-name", "troupe serve takes --name; a cluster's file says it: name in [model]", serving},
+    {"--alias", "troupe serve takes --name; a cluster's file says it: name in [model]", serving},
     {"--chat-template", "the template is the model's own: chat_template.jinja in its folder"},
     {"-hf", no_downloads},
     {"-hfr", no_downloads},
+    {"-hff", no_downloads},
+    {"-hft", no_downloads},
     {"--hf-repo", no_downloads},
-    {"-n", of_requests},
-    {"--n-predict", of_requests},
-    {"-s", of_requests},
-    {"--seed", of_requests},
-    {"--temp", of_requests},
-    {"--ssl-keyfile", no_tls},
-    {"--ssl-certfile", no_tls},
-    {"--ssl-key-file", no_tls},
-    {"--ssl-cert-file", no_tls},
-    {"--trust-remote-code", not_needed},
-    {"--enable-prefix-caching", not_needed},
-    {"--enable-auto-tool-choice", not_needed},
-    {"--jinja", not_needed},
-    {"-fa", not_needed},
-    {"--flash-attn", not_needed},
-    {"-cb", not_needed},
-    {"--cont-batching", not_needed},
-    {"--metrics", not_needed},
-    {"-f", of_up},
-    {"--config", of_up},
-    {"--quant", "a cluster's file says it: quant in [model]"},
-    {"--context", "a cluster's file says it: context in [model]"},
-    {"--http", "a cluster's file says it: http in [cluster]"},
+    {"--hf-file", no_downloads},
+    {"-n", of_requests, serving},
+    {"--n-predict", of_requests, serving},
+    {"-s", of_requests, serving},
+    {"--seed", of_requests, serving},
+    {"--temp", of_requests, serving},
+    {"--ssl-keyfile", no_tls, serving},
+    {"--ssl-certfile", no_tls, serving},
+    {"--ssl-key-file", no_tls, serving},
+    {"--ssl-cert-file", no_tls, serving},
+    {"--trust-remote-code", not_needed, serving},
+    {"--enable-prefix-caching", not_needed, serving},
+    {"--enable-auto-tool-choice", not_needed, serving},
+    {"--jinja", not_needed, serving},
+    {"-fa", not_needed, serving},
+    {"--flash-attn", not_needed, serving},
+    {"-cb", not_needed, serving},
+    {"--cont-batching", not_needed, serving},
+    {"--metrics", not_needed, serving},
+    {"-f", no_flag, with_file},
+    {"--config", no_flag, with_file},
+    {"--quant", "a cluster's file says it: quant in [model]", of_clusters},
+    {"--context", "a cluster's file says it: context in [model]", of_clusters},
+    {"--http", "a cluster's file says it: http in [cluster]", of_clusters},
     {"download", no_downloads},
     {"pull", no_downloads},
     {"logs", "logs are files: troupe up and troupe serve say where"},
@@ -155,8 +167,12 @@ const std::string* our_word_for(const std::string& word, const std::vector<std::
   return nullptr;
 }
 
-std::string_view our_way_of(std::string_view word) {
-  const auto way = std::ranges::find(other_ways, with_dashes(word), &other_way::word);
+std::string_view our_way_of(std::string_view word, std::string_view command) {
+  const std::string theirs = with_dashes(word);
+  const auto way = std::ranges::find_if(other_ways, [&](const other_way& each) {
+    const bool is_for_all = each.commands.empty();
+    return each.word == theirs && (is_for_all || std::ranges::find(each.commands, command) != each.commands.end());
+  });
   return way == std::end(other_ways) ? std::string_view() : way->ours;
 }
 

@@ -24,13 +24,14 @@ std::string_view without_dashes(std::string_view word) {
   return word.substr(std::min(word.find_first_not_of('-'), word.size()));
 }
 
-/// By their letters alone: the dashes, which all flags have, make none alike.
+/// By their letters alone: the dashes, which all flags have, make none alike. One letter or two come near too much, so
+/// with them the dashes alone may be wrong.
 std::string_view nearest_of(const std::string& word, const std::vector<std::string>& candidates) {
   std::vector<std::string_view> names;
   for (const std::string& each : candidates) names.push_back(without_dashes(each));
-  const std::string_view near = nearest(without_dashes(word), names);
-  if (near.empty()) return near;
-  return candidates[static_cast<std::size_t>(std::ranges::find(names, near) - names.begin())];
+  const std::string_view letters = without_dashes(word);
+  const auto near = std::ranges::find(names, letters.size() < 3 ? letters : nearest(letters, names));
+  return near == names.end() ? std::string_view() : candidates[static_cast<std::size_t>(near - names.begin())];
 }
 
 /// One of the candidates that may be meant; empty where none comes close.
@@ -47,8 +48,9 @@ std::string suggestion(const std::string& word, const std::vector<std::string>& 
 }
 
 /// ", did you mean 'x'?: see troupe --help", or how else it is done.
-std::string remedy(const std::string& word, const std::vector<std::string>& candidates, const std::string& help) {
-  if (const auto way = our_way_of(word); !way.empty() && !our_word_for(word, candidates))
+std::string remedy(const std::string& word, const std::vector<std::string>& candidates, const CLI::App& command,
+                   const std::string& help) {
+  if (const auto way = our_way_of(word, command.get_name()); !way.empty() && !our_word_for(word, candidates))
     return fmt::format(": {}", way);
   return fmt::format("{}: {}", suggestion(word, candidates), help);
 }
@@ -126,7 +128,7 @@ std::string explain_unexpected(const CLI::App& program) {
     return fmt::format("{} stands before the command: write it behind {}", word, path_of(used));
   if (const std::string argument = argument_called(word, used); !argument.empty())
     return fmt::format("unknown option {}: write {} without a flag: {}", word, argument, help_of(program));
-  return fmt::format("unknown option {}{}", word, remedy(word, known, help_of(program)));
+  return fmt::format("unknown option {}{}", word, remedy(word, known, used, help_of(program)));
 }
 
 std::string explain_missing(const CLI::App& program, const CLI::RequiredError& error) {
@@ -173,13 +175,15 @@ void check_command(const CLI::App& program, const std::vector<std::string>& word
   if (std::find(names.begin(), names.end(), word) != names.end()) return;
   if (const std::string other = command_called(word, program); !other.empty() && !our_word_for(word, names))
     refuse("unknown command '{}': write {}", word, other);
-  refuse("unknown command '{}'{}", word, remedy(word, names, "see troupe --help"));
+  refuse("unknown command '{}'{}", word, remedy(word, names, program, "see troupe --help"));
 }
 
-void check_help(const std::vector<std::string>& words) {
-  for (const std::string& word : words)
-    if (const auto way = our_way_of(word); word.starts_with("-h") && !way.empty())
-      refuse("unknown option {}: {}", word, way);
+void check_help(const CLI::App& program, const std::vector<std::string>& words) {
+  for (const std::string& given : words) {
+    const std::string word = given.substr(0, given.find('='));
+    if (word.starts_with("-h") && word != "-h")
+      refuse("unknown option {}{}", word, remedy(word, {}, used_command(program), help_of(program)));
+  }
 }
 
 void check_given(const CLI::App& program) {

@@ -14,7 +14,7 @@ std::vector<std::string> given_words(int count, const char* const* words);
 void check_command(const CLI::App& program, const std::vector<std::string>& words);
 
 /// Where help was asked for: refuses flags of other programs that were read as -h, above all -hf.
-void check_help(const std::vector<std::string>& words);
+void check_help(const CLI::App& program, const std::vector<std::string>& words);
 
 /// Refuses an empty text for what the command needs.
 void check_given(const CLI::App& program);

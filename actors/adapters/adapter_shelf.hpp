@@ -91,6 +91,8 @@ class adapter_shelf {
     std::size_t others = 0;  ///< how many versions it leaves out
   };
   summary shown() const;
+  /// Names of adapters that have become names of the base, which answers to them.
+  std::vector<std::string> hidden_by_base() const { return catalogue_.hidden_by_base(); }
   /// A piece of a file, or why not.
   adapter_piece read_piece(const want_piece& wanted) const;
 

@@ -1,6 +1,4 @@
 // What others are shown of the versions.
-#include <array>
-
 #include "actors/adapters/adapter_shelf.hpp"
 #include "actors/json_dump_impl.hpp"
 
@@ -34,13 +32,13 @@ std::string adapter_shelf::json_of(const std::vector<adapter_entry>& entries) co
 
 adapter_directory::snapshot adapter_shelf::snapshot() const {
   adapter_directory::snapshot shown;
-  const std::array<std::string, 2> bases{"base", options_.base_name};
+  std::vector<std::string> bases{"base"};
+  if (const std::string& name = options_.base_name; !name.empty()) bases.insert(bases.end(), {name, name + ".gguf"});
   const auto add = [&](const std::string& name, adapter_version version) {
     shown.names[name] = version;
     for (const auto& base : bases) shown.names[base + ":" + name] = version;
   };
-  for (const auto& base : bases)
-    if (!base.empty()) shown.names[base] = no_adapter;
+  for (const auto& base : bases) shown.names[base] = no_adapter;
   for (const auto& [version, details] : details_) {
     const adapter_entry& entry = *catalogue_.find(version);
     shown.versions.emplace(version, details);

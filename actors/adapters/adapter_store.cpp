@@ -115,6 +115,11 @@ class adapter_store_state {
 adapter_store_state::adapter_store_state(handle::pointer self, adapter_store_parts parts)
     : self_(self), parts_(std::move(parts)) {
   (void)parts_.shelf->take_files_came_back();
+  for (const std::string& name : parts_.shelf->hidden_by_base())
+    parts_.say(
+        fmt::format("adapter {0}: the base is called so too, and answers to it: call the adapter base:{0}, or "
+                    "publish it under another name",
+                    name));
   show(parts_.shelf->snapshot(), parts_.shelf->shown());
 }
 

@@ -40,7 +40,7 @@ void show_model(const api_call& call) {
 }
 
 bool may_name_adapter(const api_context& context, const std::string& name) {
-  return is_adapter_name(name) && name != "base" && name != context.served.model;
+  return is_adapter_name(name) && !is_base_name(name, context.served.model);
 }
 
 /// Adapters answer everybody, and they come from folders of the head's machine.

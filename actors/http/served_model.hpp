@@ -6,6 +6,7 @@
 
 #include "actors/adapters/adapter_directory.hpp"
 #include "actors/requests/prompting.hpp"
+#include "cluster/adapters/adapter_catalogue.hpp"
 #include "model/formats/sampling_advice.hpp"
 
 namespace troupe {
@@ -19,10 +20,7 @@ struct served_model {
 
   /// Other servers call a model by its path or by its place at Hugging Face, and so do their clients: of
   /// "Qwen/Qwen3-0.6B" the last part counts, of "tiny.gguf" the ending does not.
-  bool is_base(std::string_view name) const {
-    const std::string_view last = name.substr(name.rfind('/') + 1);
-    return name == "base" || last == model || last == model + ".gguf";
-  }
+  bool is_base(std::string_view name) const { return is_base_name(name.substr(name.rfind('/') + 1), model); }
 
   /// The version of an adapter that a name means now; empty if it means the base or nothing.
   std::optional<adapter_details> find_adapter(const std::string& name) const {

@@ -260,6 +260,7 @@ std::string client_desk_state::hello_json() const {
   const thought_tags tags = special_tags_of(chat_template);
   return dump({{"cluster", parts_.cluster},
                {"instance", instance_},
+               {"model", parts_.model},
                {"family", parts_.prompts->config().family},
                {"no_chat", parts_.prompts->no_chat()},
                {"has_channels", has_channels(chat_template)},

@@ -23,6 +23,7 @@ struct client_desk_parts {
   std::shared_ptr<request_numbers> numbers;
   std::shared_ptr<status_board> board;
   std::string cluster;                   ///< the cluster's name
+  std::string model;                     ///< the base's
   std::size_t max_requests_each = 4096;  ///< of one link at the same time
   /// For requests that take long to read, in turns of links. Stopped together with the desk.
   std::shared_ptr<task_thread> work = std::make_shared<task_thread>();

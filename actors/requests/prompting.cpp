@@ -72,7 +72,7 @@ engine_request prompting::prepare(const prompt_input& prompt, const sampling_par
   if (sampling.constraint) check_constraint(sampling.constraint);
   engine_request request;
   sequence_request& sequence = request.sequence;
-  sequence.prompt = begins_in_final(prompt, sampling.constraint) ? encode(in_final_channel(prompt)) : encode(prompt);
+  sequence.prompt = encode(prompt, sampling.constraint);
   const std::int64_t least_answer = sampling.max_tokens > 0 ? 1 : 0;
   shorten(sequence.prompt, prompt, context_ - least_answer);
   const auto length = static_cast<std::int64_t>(sequence.prompt.size());
@@ -110,9 +110,9 @@ void prompting::check_size(std::string_view text, const char* field) const {
     refuse_length(field, context_, fmt::format("{} bytes, where these stand for {} at most", text.size(), most));
 }
 
-std::vector<token_id> prompting::encode(const prompt_input& prompt) const {
+std::vector<token_id> prompting::encode(const prompt_input& prompt, const output_constraint& form) const {
   try {
-    return tokens_in(prompt);
+    return begins_in_final(prompt, form) ? tokens_in(in_final_channel(prompt)) : tokens_in(prompt);
   } catch (const field_error&) {
     throw;
   } catch (const input_error& error) {

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/paths.hpp"
 #include "base/whole_file.hpp"
+#include "cluster/adapters/adapter_catalogue.hpp"
 
 namespace troupe {
 namespace {
@@ -143,7 +144,7 @@ training_file training_intake::name_file(const std::string& job, const std::stri
 training_intake::summary training_intake::accept(const std::string& job, const training_spec& spec,
                                                  const std::string& data_sha256, const std::string& validation_sha256) {
   check_training_id(job);
-  if (spec.adapter == "base" || spec.adapter == options_.base_name)
+  if (is_base_name(spec.adapter, options_.base_name))
     refuse("{} is the base's name: the adapter needs one of its own", spec.adapter);
   summary found;
   found.files.push_back(name_file(job, "data", spec.data_file(), data_sha256));

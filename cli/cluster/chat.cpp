@@ -12,6 +12,7 @@
 #include "cli/model/sampling_options.hpp"
 #include "cli/output.hpp"
 #include "cli/usage.hpp"
+#include "cluster/adapters/adapter_catalogue.hpp"
 #include "model/engine/text/channels.hpp"
 #include "model/engine/text/thoughts.hpp"
 
@@ -73,6 +74,7 @@ class conversation {
     const json hello = cluster_.command("hello", {});
     if (const auto why = hello.value("no_chat", std::string()); !why.empty())
       refuse("{}; troupe submit takes one", why);
+    model_ = hello.value("model", std::string());
     has_channels_ = hello.value("has_channels", false);
     thought_begin_ = hello.value("thought_begin", std::string());
     thought_end_ = hello.value("thought_end", std::string());
@@ -84,11 +86,20 @@ class conversation {
     return thought_begin_.empty() ? said : answer_of(said, {thought_begin_, thought_end_});
   }
 
-  /// It may be one that a message publishes, so one that is not there yet is no error.
+  /// "pricing" of "base:pricing@2".
+  std::string name_of_adapter(const std::string& text) const {
+    const auto colon = text.find(':');
+    const bool has_base = colon != text.npos && is_base_name(text.substr(0, colon), model_);
+    const std::string version = has_base ? text.substr(colon + 1) : text;
+    return version.substr(0, version.find('@'));
+  }
+
+  /// It may be one that a message publishes, so one that is not there yet is no error. What can be no name is refused
+  /// when a message comes.
   void change_to(const std::string& adapter) {
     adapter_ = adapter;
-    const std::string name = adapter.substr(0, adapter.find('@'));
-    if (name.empty() || name == "base") return;
+    const std::string name = name_of_adapter(adapter);
+    if (is_base_name(adapter, model_) || !is_adapter_name(name)) return;
     const json page = cluster_.command("adapters.list", {{"after", name}});  // begins with its versions
     if (page.empty() || page.front().value("name", "") != name)
       write_error(
@@ -144,6 +155,7 @@ class conversation {
   std::string adapter_;
   json messages_;
   bool was_refused_ = false, has_channels_ = false;
+  std::string model_;                        ///< the base's name
   std::string thought_begin_, thought_end_;  ///< special tokens around a thought; empty: the model has none
 };
 

@@ -52,6 +52,11 @@ bool is_adapter_name(std::string_view name) {
   return is_name(name) && is_letter_or_digit(name.front()) && name.find("..") == std::string_view::npos;
 }
 
+bool is_base_name(std::string_view text, std::string_view name) {
+  if (text.starts_with(name) && text.substr(name.size()) == ".gguf") return true;
+  return text == "base" || text == name;
+}
+
 bool is_sha256(std::string_view text) {
   return text.size() == 64 &&
          std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
@@ -301,6 +306,13 @@ std::vector<adapter_entry> adapter_catalogue::answering(std::size_t most) const 
     if (const adapter_entry* entry = current(name)) all.push_back(*entry);
   }
   return all;
+}
+
+std::vector<std::string> adapter_catalogue::hidden_by_base() const {
+  std::vector<std::string> names;
+  for (const auto& [name, versions] : names_)
+    if (is_base(name) && versions.pointer.current != 0) names.push_back(name);
+  return names;
 }
 
 bool adapter_catalogue::is_current(const adapter_entry& entry) const {

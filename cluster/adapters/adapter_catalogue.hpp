@@ -73,6 +73,8 @@ bool is_adapter_name(std::string_view name);
 /// The same for people.
 constexpr std::string_view adapter_name_rule =
     "take 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit, without \"..\"";
+/// Whether a text is what requests call the bare model: "base", its name, or the file NAME.gguf that it is in.
+bool is_base_name(std::string_view text, std::string_view name);
 /// 64 hexadecimal digits, lower case.
 bool is_sha256(std::string_view text);
 
@@ -104,7 +106,7 @@ class adapter_catalogue {
     spec.bytes = bytes;
   }
 
-  /// "name", "name@2", "base:name", "base:name@2", or the base itself: version 0. `base` is "base" or the base's name.
+  /// "name", "name@2", "base:name", "base:name@2", or the base itself: version 0. `base` is a name of the base.
   result<adapter_version, catalogue_error> resolve(std::string_view text) const;
   /// The version that a name points at; nullptr if there is none.
   const adapter_entry* current(std::string_view name) const;
@@ -129,6 +131,8 @@ class adapter_catalogue {
 
   /// All versions by name and ordinal: at most `most` of those after "name@2".
   std::vector<adapter_entry> list(std::string_view after = {}, std::size_t most = SIZE_MAX) const;
+  /// Names that point at a version, but are names of the base now: those that a model has got since they were given.
+  std::vector<std::string> hidden_by_base() const;
   /// The versions that names point at, by name; at most so many.
   std::vector<adapter_entry> answering(std::size_t most) const;
   std::size_t size() const { return entries_.size(); }
@@ -148,7 +152,7 @@ class adapter_catalogue {
 
   std::optional<catalogue_error> check(const adapter_spec& spec) const;
   result<reference, catalogue_error> parse(std::string_view text) const;
-  bool is_base(std::string_view text) const { return text == "base" || text == options_.base_name; }
+  bool is_base(std::string_view text) const { return is_base_name(text, options_.base_name); }
   const adapter_entry* find(const reference& wanted) const;
   const adapter_entry* newest_of(const named& name) const;
   const adapter_entry* ready_before_current(const named& name, const version_test& can_answer) const;

@@ -76,7 +76,7 @@ TEST_F(usage, says_how_else_something_is_done) {
   refused({"serve", llama_, "-fa"}, "unknown option -fa: always on, or not needed: leave it out");
   refused({"serve", llama_, "--ssl-keyfile", "x"}, "unknown option --ssl-keyfile: a proxy in front has TLS");
   refused({"up", "x.toml", "--quant", "u8"}, "unknown option --quant: a cluster's file says it: quant in [model]");
-  refused({"up", "-f", "x.toml"}, "unknown option -f: troupe up takes the cluster's file without a flag");
+  refused({"up", "-f", "x.toml"}, "unknown option -f: the cluster's file is named without a flag");
   refused({"pull", "x"}, "unknown command 'pull': troupe downloads no models: fetch one by");
   refused({"version"}, "unknown command 'version': write troupe --version");
   refused({"forget", "x"}, "unknown command 'forget': write troupe jobs forget");
@@ -84,11 +84,29 @@ TEST_F(usage, says_how_else_something_is_done) {
   refused({"bench", "limit"}, "unknown command 'limit', did you mean 'limits'?: troupe bench has ");
 }
 
+TEST_F(usage, says_how_else_something_is_done_only_where_that_is_so) {
+  for (const auto& [command, flag] :
+       {std::pair("train", "-n"), std::pair("train", "--metrics"), std::pair("eval", "--seed"),
+        std::pair("quantize", "-tp"), std::pair("status", "--ssl-keyfile"), std::pair("inspect", "--quant"),
+        std::pair("down", "--http"), std::pair("serve", "--config"), std::pair("train", "--config"),
+        std::pair("status", "--config"), std::pair("eval", "-f")})
+    refused({command, flag, "x"}, fmt::format("unknown option {}: see troupe {} --help", flag, command));
+  refused({"train", "--context", "512"}, "unknown option --context, did you mean '--length'?");
+  refused({"keys", "list", "--http", "x"}, "unknown option --http: see troupe keys list --help");
+  refused({"bench", "http", "--seed", "3"}, "unknown option --seed: see troupe bench http --help");
+}
+
 TEST_F(usage, says_that_nothing_is_downloaded_where_a_flag_for_that_reads_like_help) {
-  for (const char* flag : {"-hf", "--hf-repo"})
+  for (const char* flag : {"-hf", "-hff", "-hft", "--hf-repo", "--hf-file"})
     refused({"serve", flag, "Qwen/Qwen3-0.6B-GGUF"},
             "unknown option " + std::string(flag) + ": troupe downloads no models: fetch one by `hf download`");
   EXPECT_EQ(run({"serve", "-h"}).code, 0);
+}
+
+TEST_F(usage, takes_no_flag_that_begins_like_help_for_help) {
+  refused({"serve", llama_, "-host", "0.0.0.0"}, "unknown option -host: see troupe serve --help");
+  refused({"keys", "list", "-hx"}, "unknown option -hx: see troupe keys list --help");
+  refused({"-hello"}, "unknown option -hello: see troupe --help");
 }
 
 TEST_F(usage, knows_what_other_programs_call_otherwise) {
@@ -112,6 +130,9 @@ TEST_F(usage, knows_what_other_programs_call_otherwise) {
 
 TEST_F(usage, takes_no_short_word_for_another) {
   refused({"serve", llama_, "--numa", "x"}, "unknown option --numa: see troupe serve --help");
+  for (const char* flag : {"-v", "-vv", "--kx"})
+    refused({"serve", llama_, flag}, fmt::format("unknown option {}: see troupe serve --help", flag));
+  refused({"serve", llama_, "-kv", "f32"}, "unknown option -kv, did you mean '--kv'?");
   refused({"inspect", llama_, "--jsno"}, "did you mean '--json'?");
 }
 

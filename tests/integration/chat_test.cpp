@@ -147,6 +147,16 @@ TEST_F(conversation, says_at_once_that_an_adapter_is_not_there) {
   EXPECT_EQ(head_.commanded("adapters.list").front().at("after"), "green");
 }
 
+TEST_F(conversation, looks_for_an_adapter_by_its_name_alone_and_for_no_base) {
+  head_.say_in_hello({{"model", "letters"}});
+  begin("/adapter letters\n/adapter letters.gguf\n/adapter base:blue\n/adapter letters:blue@1\n/adapter green hat\n");
+  EXPECT_EQ(said(), "");
+  EXPECT_EQ(talk_->error(), "");
+  const auto looked = head_.commanded("adapters.list");
+  ASSERT_EQ(looked.size(), 2u);
+  for (const json& each : looked) EXPECT_EQ(each.at("after"), "blue");
+}
+
 TEST_F(conversation, ends_where_the_user_says_so_and_tells_other_words_what_there_is) {
   begin("/what\none\n/quit\ntwo\n");
   EXPECT_EQ(asked("A"), "user:one ");

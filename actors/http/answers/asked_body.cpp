@@ -20,7 +20,8 @@ void count_prompt(const api_call& call, chat_order (*read)(const request_fields&
     const chat_order asked = read(body, served);
     json answer = json::object();
     if (object) answer["object"] = object;
-    answer["input_tokens"] = served.prompts->encode(asked.order.prompts.front()).size();
+    const answer_order& order = asked.order;
+    answer["input_tokens"] = served.prompts->encode(order.prompts.front(), order.sampling.constraint).size();
     reply_json(call.exchange, answer);
   });
 }

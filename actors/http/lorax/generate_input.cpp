@@ -40,8 +40,7 @@ void refuse_unserved_here(const json& parameters) {
 bool samples(const request_fields& parameters) {
   const double temperature = parameters.number("temperature").value_or(1);
   return parameters.boolean("do_sample").value_or(false) || (temperature != 1 && temperature != 0) ||
-         parameters.small("top_k").value_or(0) != 0 || parameters.number("top_p").value_or(1) < 1 ||
-         parameters.number("typical_p").value_or(1) < 1;
+         parameters.small("top_k").value_or(0) != 0 || parameters.number("top_p").value_or(1) < 1;
 }
 
 /// TGI's {"type": "json" or "regex", "value"}.

@@ -68,7 +68,7 @@ TEST_F(shelf, publishes_a_copy_named_by_its_contents) {
   const fs::path kept = folder_.path() / "store" / entry.spec.sha256;
   EXPECT_EQ(read_file(kept / "adapter_config.json"), read_file(folder_.path() / "source/pricing/adapter_config.json"));
   const auto now = shelf.snapshot();
-  for (const char* name : {"pricing", "pricing@1", "base:pricing", "letters:pricing@1"})
+  for (const char* name : {"pricing", "pricing@1", "base:pricing", "letters:pricing@1", "letters.gguf:pricing"})
     EXPECT_EQ(now.names.at(name), entry.version) << name;
   EXPECT_EQ(now.names.at("base"), no_adapter);
   const adapter_details& details = now.versions.at(entry.version);
@@ -392,7 +392,7 @@ TEST_F(shelf, refuses_folders_that_cannot_run_with_the_model) {
 
 TEST_F(shelf, refuses_the_names_of_the_base_before_it_copies_anything) {
   adapter_shelf shelf(options(), {});
-  for (const char* name : {"base", "letters"})
+  for (const char* name : {"base", "letters", "letters.gguf"})
     EXPECT_THAT([&] { (void)shelf.copy_in(name, source("pricing")); },
                 ThrowsMessage<input_error>(HasSubstr("and not the base's name")));
   EXPECT_TRUE(fs::is_empty(folder_.path() / "store"));

@@ -222,6 +222,25 @@ TEST_F(store, tells_the_operator_what_became_of_versions) {
   EXPECT_EQ(said_->take<std::string>(), "adapter adapter: no version answers");
 }
 
+TEST_F(store, warns_of_adapters_whose_name_is_the_bases_now) {
+  command("adapters.load", {{"name", "adapter"}});
+  catalogue_records records = journal_.take<save_catalogue>().changes;
+  adapter_shelf::options renamed{folder_.path() / "store", golden / "llama", read_hf_config(golden / "llama"),
+                                 model_id(7), "adapter"};
+  const auto later =
+      spawn_adapter_store(system_, {.shelf = std::make_shared<adapter_shelf>(std::move(renamed), std::move(records)),
+                                    .jobs = journal_.handle(),
+                                    .links = &wire_,
+                                    .directory = directory_,
+                                    .adapters = adapters_,
+                                    .board = board_,
+                                    .say = [to = said_](const std::string& line) { to->put(line); }});
+  EXPECT_EQ(said_->take<std::string>(),
+            "adapter adapter: the base is called so too, and answers to it: call the adapter base:adapter, or publish "
+            "it under another name");
+  tell(later, stop_now{});
+}
+
 TEST_F(store, a_change_that_the_journal_could_not_write_has_not_happened) {
   command("adapters.load", {{"name", "adapter"}});
   saved(journal_failed("disk full"));

@@ -83,6 +83,7 @@ TEST_F(api_models, names_the_field_of_an_adapter_that_cannot_be_loaded) {
   EXPECT_EQ(field_of({{"lora_name", "pricing"}, {"lora_path", "/none"}}, command_fault::bad_input), "lora_path");
   EXPECT_EQ(field_of({{"lora_name", "a b"}, {"lora_path", "/none"}}, command_fault::bad_input), "lora_name");
   EXPECT_EQ(field_of({{"lora_name", "letters"}, {"lora_path", "/none"}}, command_fault::bad_input), "lora_name");
+  EXPECT_EQ(field_of({{"lora_name", "letters.gguf"}, {"lora_path", "/none"}}, command_fault::bad_input), "lora_name");
   EXPECT_EQ(field_of({{"lora_name", "pricing"}}, command_fault::unknown), "lora_name");
   EXPECT_EQ(field_of({{"lora_name", "pricing"}, {"lora_path", "/none"}}, command_fault::failed), nullptr);
 }

@@ -23,6 +23,7 @@ class desk : public testing::Test {
                                          .numbers = std::make_shared<request_numbers>(),
                                          .board = board_,
                                          .cluster = "test",
+                                         .model = "letters",
                                          .max_requests_each = 2,
                                          .work = work_});
     const auto pass = [&]<message M>() { wire_.on<M>([to = actor_](incoming<M> in) { tell(to, std::move(in)); }); };
@@ -306,6 +307,7 @@ TEST_F(desk, composes_the_status) {
   EXPECT_EQ(json::parse(command("status").result)["journal"], "the disk is full");
   const json hello = json::parse(command("hello").result);
   EXPECT_EQ(hello["cluster"], "test");
+  EXPECT_EQ(hello["model"], "letters");
   EXPECT_EQ(hello["instance"], json::parse(command("hello").result)["instance"]);
   EXPECT_EQ(hello["has_channels"], false);
   EXPECT_EQ(hello["thought_begin"], "");

@@ -136,6 +136,7 @@ TEST(prompting, puts_a_chats_answer_of_a_form_into_the_last_channel) {
   const output_constraint form{constraint_kind::regex, "[ab]+"};
   EXPECT_EQ(begun(chat, {}), letters("Hi<|start|>assistant"));
   EXPECT_EQ(begun(chat, form), letters("Hi<|start|>assistant<|channel|>final<|message|>"));
+  EXPECT_EQ(prompts->encode(chat, form), begun(chat, form)) << "as it is counted before it is sent";
   EXPECT_EQ(begun(chat, {constraint_kind::calls, R"({"type":"object"})", "<x>", "</x>"}),
             letters("Hi<|start|>assistant"));
   EXPECT_EQ(begun(text("Hi"), form), letters("Hi")) << "which is no chat";

@@ -174,6 +174,12 @@ TEST_F(training_desk, takes_json_for_lines_or_not_at_all) {
   EXPECT_EQ(json::parse(lines.result)["examples"], 2) << lines.error;
 }
 
+TEST_F(training_desk, refuses_the_names_of_the_base) {
+  for (const std::string name : {"base", "letters", "letters.gguf"})
+    EXPECT_EQ(submit(good_data, "job-1", {{"adapter", name}}).error,
+              name + " is the base's name: the adapter needs one of its own");
+}
+
 TEST_F(training_desk, refuses_a_table) {
   EXPECT_NE(submit("prompt,completion\na,b\n", "job-1", {{"data", "d.csv"}}).error.find("d.csv: is a table"),
             std::string::npos);

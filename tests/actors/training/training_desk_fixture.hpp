@@ -24,6 +24,7 @@ class training_desk : public testing::Test {
     parts.intake.folder = folder_.path() / "training";
     parts.intake.uploads = folder_.path() / "files";
     parts.intake.prompts = letters_prompting(folder_, 64);
+    parts.intake.base_name = "letters";
     parts.intake.time = time_;
     parts.intake.model = folder_.path() / "letters";
     parts.base = model;

@@ -60,6 +60,16 @@ TEST_F(a_catalogue, understands_every_way_to_name_a_version) {
   EXPECT_EQ(resolved("llama:pricing@1"), first);
   EXPECT_EQ(resolved("base"), adapter_version{});
   EXPECT_EQ(resolved("llama"), adapter_version{});
+  EXPECT_EQ(resolved("llama.gguf:pricing@1"), first) << "as the base was called after its file";
+  EXPECT_EQ(resolved("llama.gguf"), adapter_version{});
+}
+
+TEST_F(a_catalogue, tells_which_names_the_base_has_got_since) {
+  publish_ready("pricing", 'a');
+  adapter_catalogue renamed({"pricing", model_id{}}, adapters.take_changes());
+  EXPECT_EQ(renamed.hidden_by_base(), std::vector<std::string>{"pricing"});
+  EXPECT_EQ(renamed.resolve("pricing").value(), adapter_version{});
+  EXPECT_TRUE(adapters.hidden_by_base().empty());
 }
 
 TEST_F(a_catalogue, refuses_what_names_nothing) {
@@ -81,7 +91,7 @@ TEST_F(a_catalogue, publishes_only_what_makes_sense) {
     EXPECT_EQ(answer.error().text.find('\n'), std::string::npos);
     return answer.error().why;
   };
-  for (const char* name : {"", "base", "llama", "a/b", "a@1", "a:b", "..", "-rf", "a\n"}) {
+  for (const char* name : {"", "base", "llama", "llama.gguf", "a/b", "a@1", "a:b", "..", "-rf", "a\n"}) {
     EXPECT_EQ(refused([&](adapter_spec& spec) { spec.name = name; }), reason::bad_name) << name;
   }
   EXPECT_EQ(refused([](adapter_spec& spec) { spec.name = std::string(65, 'a'); }), reason::bad_name);

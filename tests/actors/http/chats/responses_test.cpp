@@ -415,5 +415,20 @@ TEST_F(responses, have_input_that_can_be_counted_before_it_is_sent) {
   EXPECT_EQ(error_of(counting, json::object(), 400)["param"], "input");
 }
 
+/// Where the template writes channels, an answer of a form is begun for the model.
+TEST_F(responses, count_the_beginning_of_an_answer_of_a_form_as_input) {
+  context_ = 128;
+  start("{# <|channel|>analysis <|channel|>final #}{{ messages[0].content }}<|start|>assistant");
+  const json free{{"input", "Hi"}}, formed{{"input", "Hi"}, {"text", {{"format", {{"type", "json_object"}}}}}};
+  for (const json& body : {free, formed}) {
+    auto answer = post("/v1/responses", body);
+    const auto begun = gateway_.take<begin_request>();
+    give(begun, "{}", "stop");
+    ASSERT_EQ(answer.get().status, 200);
+    EXPECT_EQ(post("/v1/responses/input_tokens", body).get().parsed()["input_tokens"],
+              begun.engine.sequence.prompt.size());
+  }
+}
+
 }  // namespace
 }  // namespace troupe::test

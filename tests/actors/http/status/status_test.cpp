@@ -30,7 +30,10 @@ TEST_F(api_status, has_a_page_that_asks_nobody_else) {
 TEST_F(api_status, says_whether_the_model_can_chat_and_the_page_then_asks_so) {
   board_->post("jobs", "[]");
   EXPECT_EQ(ask("GET", "/status").get().parsed()["can_chat"], false);
-  EXPECT_NE(ask("GET", "/").get().body.find("s.can_chat"), std::string::npos);
+  const std::string page = ask("GET", "/").get().body;
+  EXPECT_NE(page.find("s.can_chat"), std::string::npos);
+  EXPECT_NE(page.find(R"($("chat").addEventListener("change", suggest))"), std::string::npos)
+      << "and no chat has another text to begin with";
   start("{% for m in messages %}{{ m.content }}{% endfor %}");
   EXPECT_EQ(ask("GET", "/status").get().parsed()["can_chat"], true);
 }
