@@ -100,7 +100,7 @@ bus::impl::~impl() {
   }
   wake();
   thread_.join();
-  if (asker_.joinable()) asker_.join();
+  for_askers_->end();  // a name server may take far longer to answer than anybody waits for the end of a process
 }
 
 void bus::impl::listen() {

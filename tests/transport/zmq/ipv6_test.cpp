@@ -1,6 +1,10 @@
 #include <netdb.h>
 #include <sys/socket.h>
 
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string_view>
@@ -10,10 +14,17 @@
 
 #include "base/error.hpp"
 #include "base/host_port.hpp"
+#include "tests/base/soon.hpp"
 #include "tests/transport/zmq/peer.hpp"
 
 // Is held where slow.test has no answer yet.
 static std::mutex slow_answer;
+// The threads that have asked for it and have not ended.
+static std::atomic<int> slow_askers = 0;
+struct slow_asker {
+  slow_asker() { ++slow_askers; }
+  ~slow_asker() { --slow_askers; }
+};
 
 // The tests' own name server, which is asked as the machine's is: six.test has an address of IPv6 alone, both.test has
 // one of each kind, two.test has two of IPv4, of which nobody listens at the first.
@@ -21,6 +32,7 @@ extern "C" int getaddrinfo(const char* host, const char* port, const addrinfo* h
   static const auto of_the_machine = reinterpret_cast<decltype(&getaddrinfo)>(::dlsym(RTLD_NEXT, "getaddrinfo"));
   const std::string_view name = host != nullptr ? host : "";
   if (name == "slow.test") {
+    static const thread_local slow_asker here;
     const std::lock_guard until_answered(slow_answer);
     return of_the_machine("127.0.0.1", port, hints, found);
   }
@@ -88,6 +100,17 @@ TEST(names, one_that_has_no_answer_yet_hinders_no_other_link) {
   no_answer.unlock();
   ASSERT_TRUE(dialer.wait_frames(2));
   EXPECT_EQ(dialer.frames()[1].first, late);
+}
+
+TEST(names, one_that_has_no_answer_yet_does_not_keep_a_bus_from_its_end) {
+  auto dialer = std::make_unique<peer>();
+  std::unique_lock no_answer(slow_answer);
+  (*dialer)->connect("tcp://slow.test:7700");
+  EXPECT_TRUE(test::is_soon([] { return slow_askers > 0; }));
+  const auto ended = std::async(std::launch::async, [&] { dialer.reset(); });
+  EXPECT_EQ(ended.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  no_answer.unlock();  // which comes when the bus is gone
+  EXPECT_TRUE(test::is_soon([] { return slow_askers == 0; }));
 }
 
 TEST(names, one_that_is_not_known_is_a_place_where_nobody_is_reached) {
