@@ -183,10 +183,10 @@ void bus::impl::note_disconnected(link& from) {
 }
 
 std::optional<bus::impl::question> bus::impl::next_question() {
-  if (questions_.empty() || is_asking_) return std::nullopt;
+  if (!may_ask()) return std::nullopt;
   question next = std::move(questions_.front());
   questions_.pop_front();
-  is_asking_ = true;
+  ++asking_;
   return next;
 }
 
@@ -210,7 +210,7 @@ void bus::impl::look_up(const question& asked, asking_bus& bus) {
 /// They are dialed by the bus' thread. Without one the name is asked for again, as a place is where nobody listens.
 void bus::impl::take_addresses(link_id asked, const std::vector<std::string>& addresses) {
   const std::lock_guard lock(mutex_);
-  is_asking_ = false;
+  --asking_;
   wake();
   link* to = find(asked);
   if (to == nullptr) return;
@@ -227,7 +227,7 @@ void bus::impl::ask_mechanism(const question& asked, asking_bus& bus) {
 /// Whether the other side uses keys where we do not, or the other way round.
 void bus::impl::take_mechanism(link_id asked, const std::string& theirs) {
   const std::lock_guard lock(mutex_);
-  is_asking_ = false;
+  --asking_;
   wake();
   if (theirs.empty() || theirs == (options_.keys ? "CURVE" : "NULL")) return;
   link* found = find(asked);

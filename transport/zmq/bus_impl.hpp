@@ -32,6 +32,9 @@ namespace troupe {
 /// So many a socket hands over before another has its turn.
 constexpr int frames_at_once = 256;
 
+/// So many questions are asked at a time: a name server that does not answer holds up a thread for each.
+constexpr int questions_at_once = 8;
+
 /// Everything below is under `mutex_`; sockets too, which libzmq allows. Only the bus' thread calls the owner back, and
 /// does so without the lock.
 class bus::impl {
@@ -158,6 +161,7 @@ class bus::impl {
   void read_dealer_monitor(link_id id);
   void note_event(link& from, const detail::socket_event& event);
   void note_disconnected(link& from);
+  bool may_ask() const { return !questions_.empty() && asking_ < questions_at_once; }
   std::optional<question> next_question();
   void ask_elsewhere(const question& next);
   static void look_up(const question& asked, asking_bus& bus);
@@ -223,7 +227,7 @@ class bus::impl {
   std::vector<source> ready_;
   std::vector<news> happened_;
   std::deque<question> questions_;
-  bool is_asking_ = false;
+  int asking_ = 0;  // threads that have no answer yet
   const std::shared_ptr<asking_bus> for_askers_ = std::make_shared<asking_bus>(*this);
   clock::time_point now_ = clock::now();
   std::multimap<clock::time_point, link_id> redials_;

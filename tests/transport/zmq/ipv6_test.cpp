@@ -1,6 +1,7 @@
 #include <netdb.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -19,11 +20,14 @@
 
 // Is held where slow.test has no answer yet.
 static std::mutex slow_answer;
-// The threads that have asked for it and have not ended.
-static std::atomic<int> slow_askers = 0;
-struct slow_asker {
-  slow_asker() { ++slow_askers; }
-  ~slow_asker() { --slow_askers; }
+// Those who ask for it now, the most of them so far, and the threads that have asked for it and have not ended.
+static std::atomic<int> slow_questions = 0, most_slow_questions = 0, slow_askers = 0;
+
+/// Is counted while it lives.
+struct counted {
+  explicit counted(std::atomic<int>& living) : count(living) { ++count; }
+  ~counted() { --count; }
+  std::atomic<int>& count;
 };
 
 // The tests' own name server, which is asked as the machine's is: six.test has an address of IPv6 alone, both.test has
@@ -32,8 +36,10 @@ extern "C" int getaddrinfo(const char* host, const char* port, const addrinfo* h
   static const auto of_the_machine = reinterpret_cast<decltype(&getaddrinfo)>(::dlsym(RTLD_NEXT, "getaddrinfo"));
   const std::string_view name = host != nullptr ? host : "";
   if (name == "slow.test") {
-    static const thread_local slow_asker here;
+    static const thread_local counted asker(slow_askers);
+    const counted question(slow_questions);
     const std::lock_guard until_answered(slow_answer);
+    most_slow_questions = std::max<int>(most_slow_questions, slow_questions);
     return of_the_machine("127.0.0.1", port, hints, found);
   }
   if (name == "six.test") return of_the_machine("::1", port, hints, found);
@@ -93,13 +99,25 @@ TEST(names, one_that_has_no_answer_yet_hinders_no_other_link) {
   std::unique_lock no_answer(slow_answer);
   const link_id late = dialer->connect("tcp://slow.test" + port_of(listener));
   dialer->send(late, numbered_frame(1));
-  const link_id other = dialer->connect(listener->endpoint());
+  const link_id other = dialer->connect("tcp://two.test" + port_of(listener));
   dialer->send(other, numbered_frame(2));
   ASSERT_TRUE(dialer.wait_frames(1));
   EXPECT_EQ(dialer.frames()[0].first, other);
   no_answer.unlock();
   ASSERT_TRUE(dialer.wait_frames(2));
   EXPECT_EQ(dialer.frames()[1].first, late);
+}
+
+TEST(names, of_many_links_are_asked_for_a_few_at_a_time) {
+  constexpr std::size_t links = 20;
+  peer listener(peer::listening(), true), dialer;
+  std::unique_lock no_answer(slow_answer);
+  for (std::size_t i = 0; i < links; ++i)
+    dialer->send(dialer->connect("tcp://slow.test" + port_of(listener)), numbered_frame(i));
+  EXPECT_TRUE(test::is_soon([] { return slow_questions == 8; }));
+  no_answer.unlock();
+  EXPECT_TRUE(dialer.wait_frames(links));
+  EXPECT_EQ(most_slow_questions, 8);
 }
 
 TEST(names, one_that_has_no_answer_yet_does_not_keep_a_bus_from_its_end) {
