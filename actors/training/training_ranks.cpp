@@ -11,7 +11,7 @@ namespace troupe {
 namespace {
 
 constexpr auto beat = std::chrono::milliseconds(100);
-constexpr auto meeting_patience = std::chrono::seconds(20);
+constexpr auto meeting_patience = std::chrono::seconds(20);  // each time: ranks of Gloo meet twice
 
 std::unique_ptr<collective> meet(const train_job& order, meeting_place* place, std::chrono::milliseconds patience,
                                  const std::stop_token& stop) {

@@ -33,8 +33,9 @@ class rank_alarm {
 };
 
 struct rank_settings {
-  std::shared_ptr<meeting_place> place;  ///< null: this worker shares no stage
-  std::chrono::milliseconds meeting_patience{20'000}, patience{5'000};
+  std::shared_ptr<meeting_place> place;                ///< null: this worker shares no stage
+  std::chrono::milliseconds meeting_patience{20'000};  ///< each time: ranks of Gloo meet twice
+  std::chrono::milliseconds patience{5'000};
   bool by_nccl = false;  ///< from GPU to GPU; else by Gloo
 };
 

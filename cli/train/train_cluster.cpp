@@ -29,7 +29,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-constexpr std::size_t piece_bytes = 1 << 20;
+constexpr std::size_t piece_bytes = 512 << 10;  // escapes in JSON can double them
 constexpr auto follow_interval = std::chrono::milliseconds(200);
 
 std::string file_name_of(const std::string& path) {

@@ -352,6 +352,27 @@ TEST(sent_data, that_cannot_be_read_is_refused_with_what_is_wrong_and_what_to_do
   refused("/dev/null", ": is no regular file, and is read twice: save it first");
 }
 
+TEST(sent_data, comes_in_pieces_that_a_slow_link_passes) {
+  const temp_folder folder;
+  const played_head head([](const client_command& asked) -> json {
+    if (asked.name != "train.data") return {{"trainers", 1}};
+    const json piece = json::parse(asked.arguments);
+    return {{"received", piece.at("offset").get<std::size_t>() + piece.at("text").get<std::string>().size()}};
+  });
+  std::string text, sent;
+  while (text.size() < (1 << 20) + 1000) text += json{{"prompt", "in"}, {"completion", "out"}}.dump() + "\n";
+  process sending({TROUPE_BINARY, "train", "--data", folder.write("long.jsonl", text), "--adapter", "a", "--connect",
+                   head.endpoint()},
+                  folder.path() / "said");
+  ASSERT_EQ(sending.wait(), 0) << sending.error();
+  for (const json& piece : head.commanded("train.data")) {
+    const std::string part = piece.at("text");
+    EXPECT_LE(part.size(), 512u << 10);
+    sent += part;
+  }
+  EXPECT_TRUE(sent == text) << sent.size();
+}
+
 TEST(followed_job, says_what_to_type_next_with_the_flags_that_name_the_cluster) {
   const temp_folder folder;
   std::atomic<pid_t> following = 0;

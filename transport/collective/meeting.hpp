@@ -17,9 +17,9 @@ namespace troupe {
 struct rank_group {
   std::string name;  ///< the same for all that belong together, and for nobody else
   int rank = 0, size = 1;
-  std::string place;  ///< endpoint of rank 0's meeting place
-  std::chrono::milliseconds patience{10'000};
-  std::stop_token stop;  ///< gives up at once
+  std::string place;                           ///< endpoint of rank 0's meeting place
+  std::chrono::milliseconds patience{10'000};  ///< each time that they meet
+  std::stop_token stop;                        ///< gives up at once
 };
 
 class meeting_place {
@@ -30,7 +30,6 @@ class meeting_place {
   /// leads, as this one calls itself by a loopback, it listens at every address. Throws input_error.
   explicit meeting_place(const std::string& name);
 
-  const std::string& host() const { return host_; }          ///< the address where it listens, in numbers
   const std::string& endpoint() const { return endpoint_; }  ///< name:port
 
   /// An address of this process, in numbers, by which the whole group reaches it. All ranks must ask for theirs. Throws
@@ -46,7 +45,8 @@ class meeting_place {
   std::string called() const;  ///< for people: also where it listens, if its name does not say that
   bool is_everywhere() const { return host_ == "::" || host_ == "0.0.0.0"; }
 
-  std::string host_, endpoint_;
+  std::string host_;  ///< the address where it listens, in numbers
+  std::string endpoint_;
   file_descriptor listener_;
 };
 

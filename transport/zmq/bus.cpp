@@ -100,7 +100,7 @@ bus::impl::~impl() {
   }
   wake();
   thread_.join();
-  if (asker_.joinable()) asker_.join();
+  for_askers_->end();  // a name server may take far longer to answer than anybody waits for the end of a process
 }
 
 void bus::impl::listen() {
@@ -209,7 +209,7 @@ void bus::impl::wake() const {
 }
 
 int bus::impl::next_timeout() const {
-  if (!ready_.empty() || (!questions_.empty() && !is_asking_)) return 0;
+  if (!ready_.empty() || may_ask()) return 0;
   auto next = std::min(look_after_at_, stop_at_);
   if (!to_confirm_.empty()) next = std::min(next, to_confirm_.front().first);
   if (!redials_.empty()) next = std::min(next, redials_.begin()->first);

@@ -16,7 +16,8 @@
 // cannot be reached for `forget_after`; whoever connects says whether it tries for ever or gives up as soon.
 //
 // Threads: a sender writes into the socket itself, under the bus' lock; the bus' thread reads, times and calls back;
-// one more looks names up, which no link waits for but the one that needs it.
+// one more looks up each name that is needed, which no link waits for but the one that needs it. They are at most
+// eight: if as many have no answer yet, the next name waits for one.
 //
 // Non-goals: who is on a link (that is said in frames), who is alive (heartbeats are frames), order between links.
 #pragma once

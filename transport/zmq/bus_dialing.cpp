@@ -183,48 +183,54 @@ void bus::impl::note_disconnected(link& from) {
 }
 
 std::optional<bus::impl::question> bus::impl::next_question() {
-  if (questions_.empty() || is_asking_) return std::nullopt;
+  if (!may_ask()) return std::nullopt;
   question next = std::move(questions_.front());
   questions_.pop_front();
-  is_asking_ = true;
+  ++asking_;
   return next;
 }
 
-/// On a thread of its own: looking up a name takes as long as the name servers want, and other links must be read
-/// meanwhile.
+/// On a thread of its own, which nobody waits for: looking up a name takes as long as the name servers want, and other
+/// links must be read meanwhile. It blocks signals, as the bus' thread does that starts it.
 void bus::impl::ask_elsewhere(const question& next) {
-  if (asker_.joinable()) asker_.join();
   try {
-    asker_ = std::thread([this, next] { (this->*next.ask)(next); });
+    std::thread([next, bus = for_askers_] { next.ask(next, *bus); }).detach();
   } catch (const std::system_error&) {  // the machine has no more threads
-    (this->*next.ask)(next);
+    next.ask(next, *for_askers_);
   }
 }
 
-// Questions are asked without holding the lock, so that no sender waits.
+// Questions are asked without holding a lock, so that no sender waits, nor the end of the bus.
 
-/// The answer is dialed by the bus' thread. Without one the name is asked for again, as a place is where nobody
-/// listens.
-void bus::impl::look_up(const question& asked) {
+void bus::impl::look_up(const question& asked, asking_bus& bus) {
   const auto addresses = detail::numeric_endpoints(asked.endpoint);
+  bus.tell([&](impl& asking) { asking.take_addresses(asked.link, addresses); });
+}
+
+/// They are dialed by the bus' thread. Without one the name is asked for again, as a place is where nobody listens.
+void bus::impl::take_addresses(link_id asked, const std::vector<std::string>& addresses) {
   const std::lock_guard lock(mutex_);
-  is_asking_ = false;
+  --asking_;
   wake();
-  link* to = find(asked.link);
+  link* to = find(asked);
   if (to == nullptr) return;
   if (addresses.empty()) return redial_later(*to);
   to->untried.assign(addresses.begin(), addresses.end());
   redials_.emplace(clock::now(), to->id);
 }
 
-/// Whether the other side uses keys where we do not, or the other way round.
-void bus::impl::ask_mechanism(const question& asked) {
+void bus::impl::ask_mechanism(const question& asked, asking_bus& bus) {
   const std::string theirs = detail::mechanism_at(asked.endpoint);
+  bus.tell([&](impl& asking) { asking.take_mechanism(asked.link, theirs); });
+}
+
+/// Whether the other side uses keys where we do not, or the other way round.
+void bus::impl::take_mechanism(link_id asked, const std::string& theirs) {
   const std::lock_guard lock(mutex_);
-  is_asking_ = false;
+  --asking_;
   wake();
   if (theirs.empty() || theirs == (options_.keys ? "CURVE" : "NULL")) return;
-  link* found = find(asked.link);
+  link* found = find(asked);
   if (found == nullptr || found->up) return;
   shut(*found, {other_mechanism(found->endpoint)}, farewell::silent);
 }

@@ -32,6 +32,9 @@ namespace troupe {
 /// So many a socket hands over before another has its turn.
 constexpr int frames_at_once = 256;
 
+/// So many questions are asked at a time: a name server that does not answer holds up a thread for each.
+constexpr int questions_at_once = 8;
+
 /// Everything below is under `mutex_`; sockets too, which libzmq allows. Only the bus' thread calls the owner back, and
 /// does so without the lock.
 class bus::impl {
@@ -102,11 +105,33 @@ class bus::impl {
     link_id link;
     std::variant<frame, link_end> content;
   };
-  /// What is asked on a thread of its own, of a link: the answer may take long.
+  /// The bus for a thread that asks for it, and may have the answer when the bus is gone. Its lock is taken before the
+  /// bus' own.
+  class asking_bus {
+   public:
+    explicit asking_bus(impl& bus) : bus_(&bus) {}
+
+    /// Calls `take` with the bus if it is still there.
+    template <class Take>
+    void tell(Take take) {
+      const std::lock_guard lock(mutex_);
+      if (bus_ != nullptr) take(*bus_);
+    }
+    /// Returns when no thread uses the bus any more.
+    void end() {
+      const std::lock_guard lock(mutex_);
+      bus_ = nullptr;
+    }
+
+   private:
+    std::mutex mutex_;
+    impl* bus_;
+  };
+  /// What is asked on a thread of its own, of a link: the answer may take longer than the bus lives.
   struct question {
     link_id link;
     std::string endpoint;
-    void (impl::*ask)(const question&);
+    void (*ask)(const question&, asking_bus& bus);
   };
   /// Whether the other side hears that its link ends.
   enum class farewell : bool { silent, told };
@@ -136,10 +161,13 @@ class bus::impl {
   void read_dealer_monitor(link_id id);
   void note_event(link& from, const detail::socket_event& event);
   void note_disconnected(link& from);
+  bool may_ask() const { return !questions_.empty() && asking_ < questions_at_once; }
   std::optional<question> next_question();
   void ask_elsewhere(const question& next);
-  void look_up(const question& asked);
-  void ask_mechanism(const question& asked);
+  static void look_up(const question& asked, asking_bus& bus);
+  void take_addresses(link_id asked, const std::vector<std::string>& addresses);
+  static void ask_mechanism(const question& asked, asking_bus& bus);
+  void take_mechanism(link_id asked, const std::string& theirs);
   void on_welcome(link& from, const detail::welcome& welcome);
 
   // bus_listening.cpp: links that others open
@@ -199,8 +227,8 @@ class bus::impl {
   std::vector<source> ready_;
   std::vector<news> happened_;
   std::deque<question> questions_;
-  bool is_asking_ = false;
-  std::thread asker_;  // of one question; joined before the next one and at the end
+  int asking_ = 0;  // threads that have no answer yet
+  const std::shared_ptr<asking_bus> for_askers_ = std::make_shared<asking_bus>(*this);
   clock::time_point now_ = clock::now();
   std::multimap<clock::time_point, link_id> redials_;
   std::deque<std::pair<clock::time_point, link_id>> to_confirm_;  // by time; some may have been confirmed meanwhile

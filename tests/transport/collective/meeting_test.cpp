@@ -138,7 +138,7 @@ TEST(meeting_place, every_address_of_a_host_is_tried) {
 
 TEST(meeting_place, is_where_other_machines_come_if_the_host_has_such_an_address) {
   const meeting_place place("two.test");
-  EXPECT_EQ(place.host(), "0.0.0.0");
+  EXPECT_TRUE(test::connected_to(port_of(place)).is_open()) << "it is at the first address alone";
   EXPECT_TRUE(place.endpoint().starts_with("two.test:")) << place.endpoint();
 }
 
