@@ -326,6 +326,7 @@ TEST_F(worker, has_room_for_more_rows_in_a_life_that_has_more) {
   auto large = stage_of(3);
   large.blocks = 256;
   large.max_rows = 4096;
+  large.max_sequences = large.states = 64;
   EXPECT_EQ(start(large), "");
   const auto order = next_order(3);
   EXPECT_GT(order.step.plan.tokens.size(), 3000u);
