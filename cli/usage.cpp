@@ -47,10 +47,21 @@ std::string suggestion(const std::string& word, const std::vector<std::string>& 
   return meant.empty() ? "" : fmt::format(", did you mean '{}'?", meant);
 }
 
+std::string path_of(const CLI::App& command) {
+  const CLI::App* parent = command.get_parent();
+  return parent ? path_of(*parent) + " " + command.get_name() : command.get_name();
+}
+
+/// "bench serve"; of the program itself nothing.
+std::string path_in_program(const CLI::App& command) {
+  const std::string path = path_of(command);
+  return path.substr(std::min(path.find(' '), path.size() - 1) + 1);
+}
+
 /// ", did you mean 'x'?: see troupe --help", or how else it is done.
 std::string remedy(const std::string& word, const std::vector<std::string>& candidates, const CLI::App& command,
                    const std::string& help) {
-  if (const auto way = our_way_of(word, command.get_name()); !way.empty() && !our_word_for(word, candidates))
+  if (const auto way = our_way_of(word, path_in_program(command)); !way.empty() && !our_word_for(word, candidates))
     return fmt::format(": {}", way);
   return fmt::format("{}: {}", suggestion(word, candidates), help);
 }
@@ -59,11 +70,6 @@ std::string remedy(const std::string& word, const std::vector<std::string>& cand
 const CLI::App& used_command(const CLI::App& program) {
   const auto used = program.get_subcommands();
   return used.empty() ? program : used_command(*used.front());
-}
-
-std::string path_of(const CLI::App& command) {
-  const CLI::App* parent = command.get_parent();
-  return parent ? path_of(*parent) + " " + command.get_name() : command.get_name();
 }
 
 std::string help_of(const CLI::App& program) {

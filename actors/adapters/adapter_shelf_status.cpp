@@ -38,7 +38,6 @@ adapter_directory::snapshot adapter_shelf::snapshot() const {
     shown.names[name] = version;
     for (const auto& base : bases) shown.names[base + ":" + name] = version;
   };
-  for (const auto& base : bases) shown.names[base] = no_adapter;
   for (const auto& [version, details] : details_) {
     const adapter_entry& entry = *catalogue_.find(version);
     shown.versions.emplace(version, details);
@@ -46,6 +45,7 @@ adapter_directory::snapshot adapter_shelf::snapshot() const {
     add(entry.full_name(), version);
     if (catalogue_.is_current(entry)) add(entry.spec.name, version);
   }
+  for (const auto& base : bases) shown.names[base] = no_adapter;  // also where an adapter is called so
   return shown;
 }
 

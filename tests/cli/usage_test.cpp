@@ -93,7 +93,8 @@ TEST_F(usage, says_how_else_something_is_done_only_where_that_is_so) {
     refused({command, flag, "x"}, fmt::format("unknown option {}: see troupe {} --help", flag, command));
   refused({"train", "--context", "512"}, "unknown option --context, did you mean '--length'?");
   refused({"keys", "list", "--http", "x"}, "unknown option --http: see troupe keys list --help");
-  refused({"bench", "http", "--seed", "3"}, "unknown option --seed: see troupe bench http --help");
+  for (const char* bench : {"http", "serve"})
+    refused({"bench", bench, "--temp", "0"}, fmt::format("unknown option --temp: see troupe bench {} --help", bench));
 }
 
 TEST_F(usage, says_that_nothing_is_downloaded_where_a_flag_for_that_reads_like_help) {

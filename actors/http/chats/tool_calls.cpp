@@ -87,10 +87,11 @@ bool may_be_calls(std::string_view text, const sequence_form& form) {
 
 tool_style tool_style_of(std::string_view chat_template) {
   const auto has = [&](std::string_view text) { return chat_template.find(text) != chat_template.npos; };
+  // published ones of this family show calls and their results, but no tools
+  if (has(section_tags.opening)) return has("```json") ? tool_style::fenced : tool_style::sectioned;
   if (!has("tools")) return tool_style::none;
   if (has_channels(chat_template)) return tool_style::channels;
   if (has(gemma_tags.opening) && has(gemma_address)) return tool_style::unquoted;
-  if (has(section_tags.opening)) return has("```json") ? tool_style::fenced : tool_style::sectioned;
   if (has(hermes_tags.opening)) return has("<function=") || has("<arg_key>") ? tool_style::nested : tool_style::tagged;
   if (has(mistral_mark) && has(mistral_body)) return tool_style::named;
   if (has(mistral_mark) || has("<|tool_call|>") || has("<|tool|>")) return tool_style::listed;
@@ -205,21 +206,44 @@ bool tool_call_reader::take_sequence(std::string_view text, bool is_cut) {
   return true;
 }
 
-/// The calls of a section, but those of functions that are not offered.
-bool tool_call_reader::take_section(std::string_view text, bool is_cut) {
+/// One call of a section, with its mark before it; moves `text` past it.
+std::optional<tool_call> tool_call_reader::read_section_call(std::string_view& text, bool is_cut) const {
   const auto [opening, closing] = section_call_tags;
-  bool has_any = false;
-  while (take(text, opening)) {
-    const std::size_t end = std::min(text.find(closing), text.size());
-    const bool is_last = end == text.size();
-    std::string_view call = text.substr(0, is_last ? end - beginning_of(closing, text) : end);
-    text.remove_prefix(is_last ? end : end + closing.size());
-    if (style_ == tool_style::fenced && take(call, fenced_address)) call = without_fence(call);
-    auto read = read_addressed_call(call, body_of(style_), *offers_, is_cut && is_last);
-    has_any |= read.has_value();
-    if (read) add_call(*std::move(read));
+  take(text, opening);
+  const std::size_t end = text.find(closing);
+  const bool is_last = end == text.npos;
+  std::string_view call = text.substr(0, is_last ? text.size() - beginning_of(closing, text) : end);
+  text.remove_prefix(is_last ? text.size() : end + closing.size());
+  if (style_ == tool_style::fenced && take(call, fenced_address)) call = without_fence(call);
+  return read_addressed_call(call, body_of(style_), *offers_, is_cut && is_last);
+}
+
+/// The calls of a section, where there are any; what else is in it is text.
+bool tool_call_reader::take_section(std::string_view text, bool is_cut) {
+  struct part {
+    std::string_view text;
+    std::optional<tool_call> call = std::nullopt;
+  };
+  std::vector<part> parts;
+  while (!is_at_end(text)) {
+    std::string_view rest = text;
+    if (take(rest, section_call_tags.opening)) {
+      rest = text;
+      auto call = read_section_call(rest, is_cut);
+      parts.push_back({text.substr(0, text.size() - rest.size()), std::move(call)});
+      text = rest;
+    } else {
+      parts.push_back({text.substr(0, text.find(section_call_tags.opening))});
+      text.remove_prefix(parts.back().text.size());
+    }
   }
-  return has_any;
+  if (std::ranges::none_of(parts, [](const part& each) { return each.call.has_value(); })) return false;
+  for (part& each : parts)
+    if (each.call)
+      add_call(*std::move(each.call));
+    else
+      take_text(each.text);
+  return true;
 }
 
 bool tool_call_reader::take_tagged(std::string_view text, bool is_cut) {

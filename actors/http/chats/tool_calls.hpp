@@ -1,6 +1,7 @@
 // Finds calls of tools in what a model writes, for families of models whose format is known.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -84,6 +85,7 @@ class tool_call_reader {
   bool take_sequence(std::string_view text, bool is_cut);
   bool take_tagged(std::string_view text, bool is_cut);
   bool take_section(std::string_view text, bool is_cut);
+  std::optional<tool_call> read_section_call(std::string_view& text, bool is_cut) const;
   void add_call(tool_call call);
 
   tool_style style_;

@@ -227,14 +227,16 @@ TEST_F(store, warns_of_adapters_whose_name_is_the_bases_now) {
   catalogue_records records = journal_.take<save_catalogue>().changes;
   adapter_shelf::options renamed{folder_.path() / "store", golden / "llama", read_hf_config(golden / "llama"),
                                  model_id(7), "adapter"};
-  const auto later =
-      spawn_adapter_store(system_, {.shelf = std::make_shared<adapter_shelf>(std::move(renamed), std::move(records)),
-                                    .jobs = journal_.handle(),
-                                    .links = &wire_,
-                                    .directory = directory_,
-                                    .adapters = adapters_,
-                                    .board = board_,
-                                    .say = [to = said_](const std::string& line) { to->put(line); }});
+  auto shelf = std::make_shared<adapter_shelf>(std::move(renamed), std::move(records));
+  EXPECT_EQ(shelf->snapshot().names.at("adapter"), no_adapter) << "however it is asked for";
+  EXPECT_NE(shelf->snapshot().names.at("base:adapter"), no_adapter);
+  const auto later = spawn_adapter_store(system_, {.shelf = std::move(shelf),
+                                                   .jobs = journal_.handle(),
+                                                   .links = &wire_,
+                                                   .directory = directory_,
+                                                   .adapters = adapters_,
+                                                   .board = board_,
+                                                   .say = [to = said_](const std::string& line) { to->put(line); }});
   EXPECT_EQ(said_->take<std::string>(),
             "adapter adapter: the base is called so too, and answers to it: call the adapter base:adapter, or publish "
             "it under another name");

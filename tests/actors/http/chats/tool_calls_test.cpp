@@ -75,7 +75,10 @@ TEST(tool_calls, may_be_a_section_behind_a_text) {
   for (const std::size_t size : {1u, 2u, 7u, 30u, 500u}) {
     EXPECT_EQ(read(tool_style::sectioned, "Wait. " + begin + go + "\n" + look + end, size),
               std::pair(std::string("Wait. "), std::string(R"(go({"to":"]}"})look({}))")));
-    EXPECT_EQ(read(tool_style::sectioned, begin + fly + look + end, size).second, "look({})") << "of what is offered";
+    EXPECT_EQ(read(tool_style::sectioned, begin + fly + look + end, size), std::pair(fly, std::string("look({})")))
+        << "of what is offered";
+    EXPECT_EQ(read(tool_style::sectioned, begin + look + " and " + go + end, size),
+              std::pair(std::string(" and "), std::string(R"(look({})go({"to":"]}"}))")));
     EXPECT_EQ(read(tool_style::sectioned, begin + go, size).second, R"(go({"to":"]}"}))") << "without the end";
     const std::string unknown = begin + fly + end + " and more";
     EXPECT_EQ(read(tool_style::sectioned, unknown, size), std::pair(unknown, std::string()));
@@ -334,9 +337,8 @@ TEST(tool_calls, are_of_the_templates_family) {
   EXPECT_EQ(tool_style_of("{% if tools %}respond with <|tool_call|>{% endif %}"), tool_style::listed);
   EXPECT_EQ(tool_style_of("{% if 'tools' in message %}<|tool|>{% endif %}"), tool_style::listed);
   EXPECT_EQ(tool_style_of("{% if tools %}<|tool_call>call:{{ name }}{% endif %}"), tool_style::unquoted);
-  EXPECT_EQ(tool_style_of("{% if tools %}<｜tool▁calls▁begin｜>{{ name }}<｜tool▁sep｜>{% endif %}"),
-            tool_style::sectioned);
-  EXPECT_EQ(tool_style_of("{% if tools %}<｜tool▁calls▁begin｜>{{ type }}<｜tool▁sep｜>\n```json{% endif %}"),
+  EXPECT_EQ(tool_style_of("{{ '<｜tool▁calls▁begin｜>' + name + '<｜tool▁sep｜>' }}"), tool_style::sectioned);
+  EXPECT_EQ(tool_style_of("{{ '<｜tool▁calls▁begin｜>' + type + '<｜tool▁sep｜>' + name + '```json' }}"),
             tool_style::fenced);
   EXPECT_EQ(tool_style_of("{{ messages }}"), tool_style::none);
 }
