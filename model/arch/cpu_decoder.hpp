@@ -189,6 +189,7 @@ class cpu_decoder final : public decoder {
   void take_latent_rows();
   /// The row that is kept, and the queries that look for it.
   void project_latent(const pass& batch, std::int64_t layer, float_rows hidden);
+  void place_queries(const pass& batch, std::int64_t layer);
   void normalize_kept(std::int64_t layer, float* row, float* scratch) const;
   /// What heads make of the rows that they mixed.
   float_rows values_of_heads(const pass& batch, std::int64_t layer);

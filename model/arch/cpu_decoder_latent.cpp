@@ -23,7 +23,7 @@ void cpu_decoder::project_latent(const pass& batch, std::int64_t layer, float_ro
   const layer_weights& weights = weights_of(layer);
   const latent_config& latent = model_->config.latent;
   const float_rows normed{normed_.data(), hidden_stride()}, down{latent_.down.data(), latent_.down_stride};
-  const float_rows queries{latent_.queries.data(), latent_.query_stride}, placed{q_.data(), q_stride_};
+  const float_rows queries{latent_.queries.data(), latent_.query_stride};
   const column_cut whole_q = cut_blocks(gather_.split(), weights.q.w.outs);
   const column_cut whole_down = cut_blocks(gather_.split(), latent.query_rank);
   const linear_product q{linear_kind::q, weights.q, queries, whole_q};
@@ -33,14 +33,20 @@ void cpu_decoder::project_latent(const pass& batch, std::int64_t layer, float_ro
   prepare_input(batch.rows, normed, first,
                 [&](int row) { normalize(weights.attention_norm, hidden.row(row), normed.row(row)); });
   multiply(batch, layer, normed, first);
-  if (latent.query_rank > 0) {
-    prepare_input(batch.rows, down, {&q, 1}, [&](int row) {
-      with_.kernels.rms_norm(down.row(row), weights.q_norm.weight, latent.query_rank, model_->config.norm_eps,
-                             down.row(row));
-    });
-    multiply(batch, layer, down, {&q, 1});
-  }
+  if (latent.query_rank == 0) return place_queries(batch, layer);
+  prepare_input(batch.rows, down, {&q, 1}, [&](int row) {
+    with_.kernels.rms_norm(down.row(row), weights.q_norm.weight, latent.query_rank, model_->config.norm_eps,
+                           down.row(row));
+  });
+  multiply(batch, layer, down, {&q, 1});
+  place_queries(batch, layer);
+}
+
+/// In q_, in the form of the row that is kept: the part that turns as it is, the other one by each head's matrix.
+void cpu_decoder::place_queries(const pass& batch, std::int64_t layer) {
+  const latent_config& latent = model_->config.latent;
   const std::int64_t dim = latent.row();
+  const float_rows queries{latent_.queries.data(), latent_.query_stride}, placed{q_.data(), q_stride_};
   with_.pool.run_each(batch.rows, 8, [&](int row) {
     for (std::int64_t head = 0; head < model_->config.heads; ++head)
       std::copy_n(queries.row(row) + head * latent.query(), latent.turned, placed.row(row) + head * dim);
