@@ -1,4 +1,5 @@
 // Scripts for shells. Each finds how deep in the commands the line is (`at`), and then knows the words that fit there.
+#include <array>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -6,7 +7,10 @@
 #include <fmt/format.h>
 
 #include "cli/command_tree.hpp"
+#include "model/arch/kv_storage.hpp"
 #include "model/ops/matrix.hpp"
+#include "model/train/optimizer.hpp"
+#include "model/train/products.hpp"
 
 namespace troupe {
 namespace {
@@ -50,13 +54,22 @@ std::string words_of_list(std::string_view list) {
   return text;
 }
 
+template <class Kinds>
+std::string names_of(const Kinds& kinds) {
+  std::string text;
+  for (const auto kind : kinds) text += fmt::format("{}{}", text.empty() ? "" : " ", name_of(kind));
+  return text;
+}
+
 /// What a flag may be, if that is one of a few words; else empty.
 std::string values_of(const option_words& option) {
   const std::string flag = option.names.empty() ? "" : option.names.back();
   if (flag == "--quant" || flag == "--scheme") return words_of_list(scheme_names());
-  if (flag == "--kv") return "f16 f32 int8";
-  if (flag == "--schedule") return "constant linear cosine";
-  if (flag == "--precision") return "served fine exact";
+  if (flag == "--kv") return names_of(all_kv_kinds);
+  using enum schedule_kind;
+  if (flag == "--schedule") return names_of(std::array{constant, linear, cosine});
+  using enum train_precision;
+  if (flag == "--precision") return names_of(std::array{as_served, fine, exact});
   if (flag == "--device") return "cpu cuda:0";
   return {};
 }

@@ -32,8 +32,7 @@ std::string adapter_shelf::json_of(const std::vector<adapter_entry>& entries) co
 
 adapter_directory::snapshot adapter_shelf::snapshot() const {
   adapter_directory::snapshot shown;
-  std::vector<std::string> bases{"base"};
-  if (const std::string& name = options_.base_name; !name.empty()) bases.insert(bases.end(), {name, name + ".gguf"});
+  const std::vector<std::string> bases = names_of_base(options_.base_name);
   const auto add = [&](const std::string& name, adapter_version version) {
     shown.names[name] = version;
     for (const auto& base : bases) shown.names[base + ":" + name] = version;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include <fmt/format.h>
+
 #include "base/ascii.hpp"
 #include "base/error.hpp"
 #include "base/number_in.hpp"
@@ -52,9 +54,15 @@ bool is_adapter_name(std::string_view name) {
   return is_name(name) && is_letter_or_digit(name.front()) && name.find("..") == std::string_view::npos;
 }
 
+std::vector<std::string> names_of_base(std::string_view name) {
+  std::vector<std::string> names{"base"};
+  if (!name.empty()) names.insert(names.end(), {std::string(name), fmt::format("{}.gguf", name)});
+  return names;
+}
+
 bool is_base_name(std::string_view text, std::string_view name) {
-  if (text.starts_with(name) && text.substr(name.size()) == ".gguf") return true;
-  return text == "base" || text == name;
+  const auto names = names_of_base(name);
+  return std::find(names.begin(), names.end(), text) != names.end();
 }
 
 bool is_sha256(std::string_view text) {

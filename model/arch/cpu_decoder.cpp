@@ -208,11 +208,11 @@ void cpu_decoder::attend(const pass& batch, std::int64_t layer, float_rows hidde
   const float_rows mixed = latent ? values_of_heads(batch, layer) : float_rows{mixed_.data(), q_stride_};
   const linear_product o[] = {output_product(linear_kind::o, weights.o, hidden)};
   const std::int64_t width = weights.o.w.ins;
-  prepare_gathered(batch.rows, mixed, shape_of(layer).cuts.q, o,
-                   [&](int row) {  // layers with wider heads may have left something
-                     if (model_->config.has_two_kinds_of_heads())
-                       std::fill(mixed.row(row) + width, mixed.row(row) + padded_row(width), 0.0f);
-                   });
+  // layers with wider heads may have left something
+  prepare_gathered(batch.rows, mixed, shape_of(layer).cuts.q, o, [&](int row) {
+    if (model_->config.has_two_kinds_of_heads())
+      std::fill(mixed.row(row) + width, mixed.row(row) + padded_row(width), 0.0f);
+  });
   multiply(batch, layer, mixed, o);
   finish_output(batch, weights.attention_output_norm, hidden);
 }

@@ -226,14 +226,13 @@ bool tool_call_reader::take_section(std::string_view text, bool is_cut) {
   };
   std::vector<part> parts;
   while (!is_at_end(text)) {
-    std::string_view rest = text;
-    if (take(rest, section_call_tags.opening)) {
-      rest = text;
-      auto call = read_section_call(rest, is_cut);
-      parts.push_back({text.substr(0, text.size() - rest.size()), std::move(call)});
-      text = rest;
+    const std::string_view before = text;
+    const std::size_t next = text.find(section_call_tags.opening);
+    if (next == first_letter(text)) {
+      auto call = read_section_call(text, is_cut);
+      parts.push_back({before.substr(0, before.size() - text.size()), std::move(call)});
     } else {
-      parts.push_back({text.substr(0, text.find(section_call_tags.opening))});
+      parts.push_back({before.substr(0, next)});
       text.remove_prefix(parts.back().text.size());
     }
   }

@@ -22,12 +22,13 @@ enum class tool_style {
   bare,       ///< Llama 3: the answer is {"name": …, "parameters": {…}}, several with ; between them
   listed      ///< Mistral v3 and v7, Granite 3, Phi-4-mini: the answer is [{"name": …, "arguments": {…}}, …]
 };
-/// Whether special tokens mark calls: then texts must have those tokens, and no form can have the marks.
-constexpr bool has_marks(tool_style style) {
-  return style >= tool_style::channels && style <= tool_style::fenced;
-}
 constexpr bool has_sections(tool_style style) {
   return style == tool_style::sectioned || style == tool_style::fenced;
+}
+/// Whether special tokens mark calls: then texts must have those tokens, and no form can have the marks.
+constexpr bool has_marks(tool_style style) {
+  return style == tool_style::channels || style == tool_style::named || style == tool_style::unquoted ||
+         has_sections(style);
 }
 struct call_tags {
   std::string_view opening, closing;

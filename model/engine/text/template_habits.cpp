@@ -131,11 +131,9 @@ void write_tools_for(const std::string& source, const json& tools, json& message
 void write_thoughts_for(const std::string& source, json& messages) {
   if (source.find("message.thinking") == source.npos) return;
   for (json& message : messages) {
-    for (const char* name : {"reasoning_content", "reasoning"}) {
-      const auto said = message.find(name);
-      if (said == message.end() || !said->is_string()) continue;
-      if (!message.contains("thinking")) message["thinking"] = *said;
-      message.erase(name);
+    if (const json said = message.value("reasoning_content", json()); said.is_string()) {
+      if (!message.contains("thinking")) message["thinking"] = said;
+      message.erase("reasoning_content");
     }
     if (!message.contains("tool_calls") || !message.contains("thinking") || !message["thinking"].is_string()) continue;
     auto &thought = message["thinking"].get_ref<std::string&>(), &text = message["content"].get_ref<std::string&>();
