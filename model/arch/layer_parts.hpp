@@ -32,12 +32,14 @@ struct apart_norms {
   const float* share_factors = nullptr;  // [padded experts]
 };
 
-/// Of a layer of linear attention, beside its linear layers.
+/// Of a layer of linear attention or of a state space, beside its linear layers.
 struct delta_weights {
-  const float* convolution = nullptr;  ///< [kernel, padded channels]
-  const float* dt_bias = nullptr;      ///< [padded value heads]
-  const float* decay = nullptr;        ///< [padded value heads]; delta_config::has_rates says of what
-  const float* norm = nullptr;         ///< [value dim]
+  const float* convolution = nullptr;       ///< [kernel, padded channels]
+  const float* convolution_bias = nullptr;  ///< [padded channels], where delta_config::convolution_bias
+  const float* dt_bias = nullptr;           ///< [padded value heads]
+  const float* decay = nullptr;             ///< [padded value heads]; delta_config::has_rates says of what
+  const float* skip = nullptr;              ///< [padded value heads], of a state space
+  const float* norm = nullptr;              ///< [norm_weights]
 };
 
 /// Gate, up and down are those of the mlp that all tokens go through, of a mixture beside the experts.

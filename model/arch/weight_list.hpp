@@ -19,13 +19,16 @@ struct weight_visitor {
 };
 void visit_weights(const model_config& config, const weight_visitor& visitor);
 
-/// Of a layer of linear attention.
+/// Of a layer of linear attention or of a state space.
 template <class Delta, class Weights>
 void place_delta(Delta& delta, const std::string& prefix, const Weights& weights) {
   const auto vector = [&](std::string_view part) { return weights.norm(fmt::format("{}{}", prefix, part)); };
-  delta.convolution = vector(detail::delta_parts::convolution).weight;
+  const auto convolution = vector(detail::delta_parts::convolution);
+  delta.convolution = convolution.weight;
+  delta.convolution_bias = convolution.bias;
   delta.dt_bias = vector(detail::delta_parts::dt).bias;
   delta.decay = vector(detail::delta_parts::decay).weight;
+  delta.skip = vector(detail::delta_parts::skip).weight;
   delta.norm = vector(detail::delta_parts::norm).weight;
 }
 

@@ -8,10 +8,10 @@
 namespace troupe::detail {
 
 /// Our names of what a layer of linear attention has beside its linear layers and its norms of rows. Those of Qwen3.5,
-/// but for "dt", whose bias is added to a, and "decay".
+/// but for "dt", whose bias is added to a, "decay", and "skip", a head's share of its values.
 namespace delta_parts {
 constexpr std::string_view convolution = "linear_attn.conv1d", dt = "linear_attn.dt", decay = "linear_attn.decay",
-                           norm = "linear_attn.norm";
+                           skip = "linear_attn.skip", norm = "linear_attn.norm";
 }
 
 /// What a file calls the tensor that has such a matrix, after the layer's number and before "weight" or "bias", where

@@ -28,11 +28,12 @@ std::int64_t mlp_size(const arch_keys& keys) {
   return of_experts ? keys.size("feed_forward_length", *of_experts) : keys.size("feed_forward_length");
 }
 
-/// LFM2 lists them by layer: those that do not attend have none.
+/// LFM2 and Granite 4 list them by layer: those that do not attend have none.
 void read_kv_heads(const arch_keys& keys, model_config& into) {
   constexpr std::string_view key = "attention.head_count_kv";
   const auto listed = keys.numbers(key);
-  if (!listed || !into.family.starts_with("lfm2")) {
+  const bool convolves = into.family.starts_with("lfm2");
+  if (!listed || (!convolves && into.family != "granitehybrid")) {
     into.kv_heads = keys.size(key, into.heads);
     return;
   }
@@ -43,7 +44,9 @@ void read_kv_heads(const arch_keys& keys, model_config& into) {
     if (heads != 0 && heads != into.kv_heads)
       refuse("{}: \"{}\" has {} and {}: other numbers than one and 0 are not supported", keys.where(), keys.full(key),
              into.kv_heads, heads);
-    into.mixers.push_back(heads == 0 ? mixer_kind::convolution : mixer_kind::attention);
+    into.mixers.push_back(heads != 0 ? mixer_kind::attention
+                          : convolves ? mixer_kind::convolution
+                                      : mixer_kind::delta);
   }
 }
 

@@ -121,20 +121,26 @@ void read_lfm2(const arch_keys& keys, model_config& into) {
   read_one_window(keys, into);
 }
 
-/// All but every n-th layer. Of Qwen3.5 the converter puts value heads in another order: the key heads take turns.
-void read_delta(const arch_keys& keys, model_config& into) {
-  leave_out_predicting_layers(keys, into);
+/// Heads that keep a state.
+void read_state_heads(const arch_keys& keys, model_config& into) {
   into.delta = {.key_heads = keys.size("ssm.group_count"),
                 .value_heads = keys.size("ssm.time_step_rank"),
                 .key_dim = keys.size("ssm.state_size"),
                 .kernel = keys.size("ssm.conv_kernel"),
-                .in_turn = into.family != "qwen3next",
-                .has_rates = true};
+                .has_rates = true,
+                .norm_eps = into.norm_eps};
   const std::int64_t values = keys.size("ssm.inner_size");
   into.delta.value_dim = values / into.delta.value_heads;
   if (into.delta.values() != values)
     refuse("{}: \"{}\" is {}, which {} heads cannot share evenly", keys.where(), keys.full("ssm.inner_size"), values,
            into.delta.value_heads);
+}
+
+/// All but every n-th layer. Of Qwen3.5 the converter puts value heads in another order: the key heads take turns.
+void read_delta(const arch_keys& keys, model_config& into) {
+  leave_out_predicting_layers(keys, into);
+  read_state_heads(keys, into);
+  into.delta.in_turn = into.family != "qwen3next";
   const std::int64_t interval = keys.size("full_attention_interval", 4);
   for (std::size_t i = 0; i < listed_layers(into); ++i)
     into.mixers.push_back(static_cast<std::int64_t>(i + 1) % interval == 0 ? mixer_kind::attention : mixer_kind::delta);
@@ -230,6 +236,14 @@ void read_granite(const arch_keys& keys, model_config& into) {
   read_one_window(keys, into);
 }
 
+/// The list of its heads says which layers attend (read_kv_heads).
+void read_granite_hybrid(const arch_keys& keys, model_config& into) {
+  read_state_heads(keys, into);
+  into.delta.is_state_space = into.delta.convolution_bias = true;
+  if (into.experts.count != 0) into.experts.shared_ffn = keys.size("expert_shared_feed_forward_length");
+  read_granite(keys, into);
+}
+
 /// No key says which layers of the second family have a window, and that those without turn no heads.
 void read_cohere(const arch_keys& keys, model_config& into) {
   into.logit_factor = static_cast<float>(keys.needed<double>("logit_scale"));
@@ -269,6 +283,7 @@ constexpr gguf_architecture architectures[] = {
     {.name = "deepseek2", .family = "deepseek", .read = read_deepseek, .is_mixture = true},
     {.name = "gpt-oss", .read = read_gpt_oss, .is_mixture = true},
     {.name = "granitemoe", .read = read_granite, .is_mixture = true},
+    {.name = "granitehybrid", .read = read_granite_hybrid, .is_mixture = true},
     {.name = "lfm2", .read = read_lfm2},
     {.name = "lfm2moe", .read = read_lfm2, .is_mixture = true},
     {.name = "gemma4", .read = read_gemma4, .is_mixture = true, .sees_pictures = true},

@@ -12,13 +12,15 @@ using fields = json_fields<nlohmann::json>;
 
 mixer_kind mixer_called(const std::string& type, mixer_kind other, const std::string& where) {
   const std::string_view name = other == mixer_kind::delta ? "linear_attention" : "conv";
-  if (type == name) return other;
-  if (type == "full_attention") return mixer_kind::attention;
+  const bool is_of_old = other == mixer_kind::delta && type == "mamba";
+  if (type == name || is_of_old) return other;
+  if (type == "full_attention" || type == "attention") return mixer_kind::attention;
   refuse("{}: the layer type \"{}\" is not supported: {} and full_attention are", where, type.substr(0, 80), name);
 }
 
-/// Unless they are listed, every n-th.
-std::vector<bool> layers_that_attend(const fields& config, std::int64_t layers) {
+/// Unless they are listed, every n-th; of Granite 4 none.
+std::vector<bool> layers_that_attend(const fields& config, std::int64_t layers, bool is_state_space) {
+  if (is_state_space) return std::vector<bool>(to_size(layers));
   const std::int64_t interval = config.integer("full_attention_interval").value_or(4);
   if (interval < 1) refuse("{}: \"full_attention_interval\" is {}", config.where(), interval);
   std::vector<bool> attend;
@@ -44,11 +46,13 @@ void read_mixers(const fields& config, mixer_kind other, model_config& into) {
     if (static_cast<std::int64_t>(types->size()) != into.layers)
       refuse("{}: \"layer_types\" has {} entries for {} layers", config.where(), types->size(), into.layers);
     for (const std::string& type : *types) into.mixers.push_back(mixer_called(type, other, config.where()));
+    if (!into.keeps_states()) into.mixers.clear();
     return;
   }
   const bool by_interval = other == mixer_kind::delta;
   for (const bool attends :
-       by_interval ? layers_that_attend(config, into.layers) : listed_layers_that_attend(config, into.layers))
+       by_interval ? layers_that_attend(config, into.layers, into.delta.is_state_space)
+                   : listed_layers_that_attend(config, into.layers))
     into.mixers.push_back(attends ? mixer_kind::attention : other);
 }
 

@@ -43,7 +43,8 @@ constexpr std::array<other_name, 4> of_glm4 = {{{"self_attn.output_norm", "post_
                                                 {"mlp.output_norm", "post_mlp_layernorm"},
                                                 {"mlp.gate_proj", "mlp.gate_up_proj"},
                                                 {"mlp.up_proj", "mlp.gate_up_proj"}}};
-constexpr std::array<other_name, 3> of_granite_hybrid = {{{"mlp.gate_proj", "shared_mlp.input_linear"},
+constexpr std::array<other_name, 4> of_granite_hybrid = {{{"mlp.router", "block_sparse_moe.router.layer"},
+                                                          {"mlp.gate_proj", "shared_mlp.input_linear"},
                                                           {"mlp.up_proj", "shared_mlp.input_linear"},
                                                           {"mlp.down_proj", "shared_mlp.output_linear"}}};
 /// Gemma 2 and 3, OLMo.
@@ -102,7 +103,8 @@ std::string_view shared_part(const model_config& config, linear_kind kind) {
 
 std::string_view hugging_face_part(const model_config& config, std::int64_t layer, std::string_view ours) {
   if (is_of_delta(ours)) return delta_tensor(config, false, ours);
-  if (is_beside_experts(config, layer, ours)) return shared_part(config, *linear_from_name(ours));
+  if (!is_granite(config) && is_beside_experts(config, layer, ours))
+    return shared_part(config, *linear_from_name(ours));
   if (config.latent.query_rank > 0 && has_name(of_short_queries, ours)) return name_in(of_short_queries, ours);
   for (const named_family& each : families_with_names)
     if (each.family == config.family && has_name(each.names, ours)) return name_in(each.names, ours);
@@ -120,7 +122,7 @@ std::string hugging_face_expert(const model_config& config, const wanted_weight&
 
 std::string hugging_face_experts(const model_config& config, const wanted_weight& weight) {
   const bool is_down = linear_from_name(weight.part) == linear_kind::down;
-  if (config.family == "granitemoe") return fmt::format("block_sparse_moe.{}put_linear.weight", is_down ? "out" : "in");
+  if (is_granite(config)) return fmt::format("block_sparse_moe.{}put_linear.weight", is_down ? "out" : "in");
   if (config.experts.apart) return fmt::format("experts.{}_proj", is_down ? "down" : "gate_up");
   return fmt::format("mlp.experts.{}_proj{}", is_down ? "down" : "gate_up", weight.kind == "bias" ? "_bias" : "");
 }

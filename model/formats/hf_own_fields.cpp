@@ -48,6 +48,28 @@ void read_convolutions(const fields& config, model_config& into) {
   refuse_unless(config, "conv_bias", false);
 }
 
+bool attends_everywhere(const fields& config) {
+  const auto types = config.texts("layer_types");
+  return types && std::all_of(types->begin(), types->end(), [](const std::string& type) {
+           return type == "attention" || type == "full_attention";
+         });
+}
+
+void read_state_spaces(const fields& config, model_config& into) {
+  into.delta = {.key_heads = positive(config, "mamba_n_groups", 1),
+                .value_heads = positive(config, "mamba_n_heads", 128),
+                .key_dim = positive(config, "mamba_d_state", 256),
+                .kernel = positive(config, "mamba_d_conv", 4),
+                .norm_eps = into.norm_eps,
+                .is_state_space = true,
+                .convolution_bias = config.boolean("mamba_conv_bias").value_or(true)};
+  const std::int64_t values = positive(config, "mamba_expand", 2) * into.hidden;
+  into.delta.value_dim = values / into.delta.value_heads;
+  if (into.delta.values() != values)
+    refuse("{}: {} values of a state space for {} heads", config.where(), values, into.delta.value_heads);
+  refuse_unless(config, "mamba_proj_bias", false);
+}
+
 }  // namespace
 
 void llama(const fields& config, const family_defaults&, model_config& into) {
@@ -68,7 +90,8 @@ void linear_attention(const fields& config, const family_defaults&, model_config
                 .value_heads = config.integer("linear_num_value_heads").value_or(32),
                 .key_dim = config.integer("linear_key_head_dim").value_or(128),
                 .value_dim = config.integer("linear_value_head_dim").value_or(128),
-                .kernel = config.integer("linear_conv_kernel_dim").value_or(4)};
+                .kernel = config.integer("linear_conv_kernel_dim").value_or(4),
+                .norm_eps = into.norm_eps};
   refuse_unless(config, "attn_output_gate", true);
 }
 
@@ -139,15 +162,17 @@ void granite_moe(const fields& config, const family_defaults&, model_config& int
                       config.where(), into);
 }
 
-/// Granite 4, of which the dense models are built like Granite 3.
+/// Granite 4: state spaces between layers that attend, and an mlp beside experts where it has some.
 void granite_hybrid(const fields& config, const family_defaults& defaults, model_config& into) {
-  const auto types = config.texts("layer_types");
-  const bool attends = types && std::all_of(types->begin(), types->end(), [](const std::string& type) {
-                         return type == "attention" || type == "full_attention";
-                       });
-  if (!attends || config.integer("num_local_experts").value_or(8) != 0)
-    refuse("{}: of Granite 4 those with Mamba's layers or experts are not supported, dense ones are", config.where());
-  into.ffn = positive(config, "shared_intermediate_size", defaults.ffn);
+  const std::int64_t shared = positive(config, "shared_intermediate_size", 1024);
+  const std::int64_t experts = config.integer("num_local_experts").value_or(8);
+  if (experts < 0) refuse("{}: \"num_local_experts\" is {}", config.where(), experts);
+  if (experts > 0)
+    into.experts.count = experts, into.experts.shared_ffn = shared,
+    into.experts.taken = positive(config, "num_experts_per_tok", 2);
+  else
+    into.ffn = shared;
+  if (!attends_everywhere(config)) read_state_spaces(config, into);
   granite_moe(config, defaults, into);
 }
 

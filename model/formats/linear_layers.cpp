@@ -1,5 +1,7 @@
 #include "model/formats/linear_layers.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/to_size.hpp"
@@ -12,6 +14,12 @@ namespace {
 mixer_kind mixer_with(linear_kind kind) {
   if (is_delta(kind)) return mixer_kind::delta;
   return is_convolution(kind) ? mixer_kind::convolution : mixer_kind::attention;
+}
+
+/// One tensor has z, v, k, q and what becomes the steps.
+void order_state_space(std::vector<linear_kind>& kinds) {
+  std::erase(kinds, linear_kind::delta_b);
+  std::iter_swap(std::ranges::find(kinds, linear_kind::delta_qkv), std::ranges::find(kinds, linear_kind::delta_z));
 }
 
 }  // namespace
@@ -31,6 +39,7 @@ std::vector<linear_kind> linear_kinds_of(const model_config& config, std::int64_
   if (config.latent.query_rank == 0) std::erase(kinds, linear_kind::q_down);
   if (config.shares_keys(layer)) std::erase(kinds, linear_kind::k);
   if (!config.has_values(layer)) std::erase(kinds, linear_kind::v);
+  if (config.delta.is_state_space && config.mixer_of(layer) == mixer_kind::delta) order_state_space(kinds);
   return kinds;
 }
 

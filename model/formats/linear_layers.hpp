@@ -15,7 +15,8 @@ namespace troupe {
 
 /// The linear layers of a transformer layer, in the order they run: q_down to o where it attends, those of delta or of
 /// a convolution where it keeps a state, and at last those that give it what a token brings to the layer. Of latent
-/// attention q_down makes what q reads, and k the row that is kept.
+/// attention q_down makes what q reads, and k the row that is kept. Of a state space delta_qkv makes v, k and q, and
+/// delta_a what a head decays and learns by; it has no delta_b.
 enum class linear_kind : std::uint8_t {
   q_down,
   q,
@@ -112,7 +113,8 @@ struct linear_layers {
   }
 };
 
-/// Those that each token goes through in some layer: none of experts.
+/// Those that each token goes through in some layer: none of experts. Where files have several in one tensor, in the
+/// order they have them.
 std::vector<linear_kind> linear_kinds_of(const model_config& config, std::int64_t layer);
 /// The size of such a layer's weight, [out, in].
 std::pair<std::int64_t, std::int64_t> linear_shape(const model_config& config, std::int64_t layer, linear_kind kind);

@@ -197,6 +197,7 @@ void check_delta(const model_config& config, const std::string& where) {
            delta.key_heads);
   check_size("what linear attention's convolution reads", delta.channels(), most_inputs, where);
   check_size("the length of linear attention's convolution", delta.kernel, longest_convolution, where);
+  if (!in_range(delta.norm_eps, 0.0, 1.0)) refuse("{}: linear attention's norm epsilon is {}", where, delta.norm_eps);
 }
 
 void check_convolution(const model_config& config, const std::string& where) {

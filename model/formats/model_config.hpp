@@ -55,18 +55,31 @@ struct rope_config {
 /// Rows that a convolution may see, with the newest one.
 constexpr std::int64_t longest_convolution = 16;
 
-/// A layer whose heads each keep a matrix of what they have read: a gated delta rule, behind a short convolution.
+/// A layer whose heads each keep a matrix of what they have read, behind a short convolution. By the gated delta rule
+/// what a matrix says of a key is corrected; a state space (Mamba-2) adds to it, whatever it said.
 struct delta_config {
   std::int64_t key_heads = 0, value_heads = 0;  ///< each key head serves as many value heads as its share is
   std::int64_t key_dim = 0, value_dim = 0;      ///< of a head: multiples of 16
   std::int64_t kernel = 0;                      ///< rows that the convolution sees, with the newest one
   bool in_turn = false;    ///< value heads take the key heads in turn; else the first ones share the first key head
   bool has_rates = false;  ///< the weights are minus the rates of decay, as GGUF has them; else their logarithms
+  float norm_eps = 1e-6f;  ///< of the norm of what states answer
+  /// A state space: keys and queries are of any length, a head learns by how it decays and has a share of its values
+  /// beside what the state answers, and z weighs that before it is normalized, by all heads of a key head.
+  bool is_state_space = false;
+  bool convolution_bias = false;
 
   std::int64_t keys() const { return key_heads * key_dim; }
   std::int64_t values() const { return value_heads * value_dim; }
-  /// What the convolution reads, and a state keeps of each row before: q, k and v.
+  /// What the convolution reads, and a state keeps of each row before: q, k and v; of a state space v, k and q.
   std::int64_t channels() const { return 2 * keys() + values(); }
+  std::int64_t first_query() const { return is_state_space ? values() + keys() : 0; }
+  std::int64_t first_key() const { return is_state_space ? values() : keys(); }
+  std::int64_t first_value() const { return is_state_space ? 0 : 2 * keys(); }
+  /// Values that are normalized together.
+  std::int64_t norm_size() const { return is_state_space ? values() / key_heads : value_dim; }
+  /// Weights of such norms.
+  std::int64_t norm_weights() const { return is_state_space ? values() : value_dim; }
   std::int64_t key_head_of(std::int64_t value_head) const {
     return in_turn ? value_head % key_heads : value_head / (value_heads / key_heads);
   }

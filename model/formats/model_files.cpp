@@ -24,6 +24,7 @@ using detail::weight_place;
 
 /// Without the dimension of experts or heads.
 std::vector<std::int64_t> own_shape(const wanted_weight& weight, const weight_place& place) {
+  if (weight.vector && place.columns > 0) return {place.all_outs / place.columns, place.columns};
   if (weight.vector) return {place.all_outs};
   if (place.is_flat) return {weight.ins};
   if (place.transposed) return {place.all_ins > 0 ? place.all_ins : weight.ins, place.all_outs};

@@ -27,6 +27,9 @@ inline std::string_view name_in(std::span<const other_name> names, std::string_v
 inline bool is_lfm2(const model_config& config) {
   return config.family.starts_with("lfm2");
 }
+inline bool is_granite(const model_config& config) {
+  return config.family.starts_with("granite");
+}
 inline bool is_qkv(linear_kind kind) {
   return kind <= linear_kind::v;
 }

@@ -16,7 +16,7 @@ namespace {
 
 /// Whether those of all experts are one tensor.
 bool has_experts_together(const model_config& config, naming names) {
-  return names == naming::gguf || config.family == "gpt-oss" || config.family == "granitemoe" || config.joined_experts;
+  return names == naming::gguf || config.family == "gpt-oss" || is_granite(config) || config.joined_experts;
 }
 
 std::string_view part_in_file(const model_config& config, naming names, std::int64_t layer, std::string_view ours) {
@@ -38,7 +38,7 @@ bool is_row_norm(const wanted_weight& weight) {
 bool is_interleaved(const model_config& config) {
   for (const std::string_view family : {"llama", "mistral", "mixtral", "ministral3", "smollm3"})
     if (config.family == family) return true;
-  return config.family.starts_with("granite");
+  return is_granite(config);
 }
 
 class wanted_list {
@@ -93,14 +93,16 @@ void want_experts(wanted_list& want, const model_config& config, std::int64_t la
   }
 }
 
-/// What a layer of linear attention has between its linear layers. The convolution's weights are a row for each row
+/// What a layer of linear attention or of a state space has between its linear layers. The convolution's weights are a row for each row
 /// that it sees.
 void want_delta(wanted_list& want, const model_config& config, std::int64_t layer) {
   const delta_config& delta = config.delta;
   want.matrix(layer, delta_parts::convolution, delta.kernel, delta.channels());
+  if (delta.convolution_bias) want.vector(layer, delta_parts::convolution, "bias", delta.channels());
   want.vector(layer, delta_parts::dt, "bias", delta.value_heads);
   want.vector(layer, delta_parts::decay, "weight", delta.value_heads);
-  want.norm(layer, delta_parts::norm, delta.value_dim, false);
+  if (delta.is_state_space) want.vector(layer, delta_parts::skip, "weight", delta.value_heads);
+  want.norm(layer, delta_parts::norm, delta.norm_weights(), false);
 }
 
 /// Norms of what queries are made of and of what is kept, and the matrices of heads.
@@ -150,10 +152,11 @@ void want_layer_embeddings(wanted_list& want, const model_config& config) {
   want.norm(-1, "model.per_layer_projection_norm", config.layer_embedding, false);
 }
 
-constexpr std::array<std::string_view, 3> bare_in_gguf = {delta_parts::decay, "mlp.router_norm", "mlp.share_factors"};
-constexpr std::array<std::string_view, 7> bare_in_folders = {"self_attn.sinks", delta_parts::dt,   delta_parts::decay,
-                                                             "mlp.choice_bias", "mlp.router_norm", "mlp.share_factors",
-                                                             "layer_factor"};
+constexpr std::array<std::string_view, 4> bare_in_gguf = {delta_parts::decay, delta_parts::skip, "mlp.router_norm",
+                                                          "mlp.share_factors"};
+constexpr std::array<std::string_view, 8> bare_in_folders = {"self_attn.sinks",   delta_parts::dt,   delta_parts::decay,
+                                                             delta_parts::skip,   "mlp.choice_bias", "mlp.router_norm",
+                                                             "mlp.share_factors", "layer_factor"};
 
 /// Neither "weight" nor "bias" stands behind the part's name in the file.
 bool is_bare(naming names, std::string_view part) {
@@ -182,6 +185,12 @@ void find_in_turn(const wanted_weight& weight, linear_kind kind, weight_place& i
   into.all_outs *= 2;
   into.step = 2;
   into.first_out = kind == linear_kind::up ? 1 : 0;
+}
+
+/// Of a state space, in the order that makes the shapes which converters give its vectors.
+std::int64_t columns_in_gguf(const delta_config& delta, std::string_view part) {
+  if (part == delta_parts::decay || part == delta_parts::skip) return 1;
+  return part == delta_parts::norm ? delta.norm_size() : 0;
 }
 
 /// A folder has both of a head's matrices in one tensor, and the query's the other way round; a GGUF file has two
@@ -223,11 +232,12 @@ void find_share(const wanted_weight& weight, const model_config& config, naming 
     return;
   }
   if (weight.part == delta_parts::convolution || weight.part == short_convolution) {
+    if (weight.vector) return;
     into.transposed = true;
     into.has_unit = names != naming::gguf;
     return;
   }
-  if (is_of_delta(weight.part)) {
+  if (is_of_delta(weight.part) && !config.delta.is_state_space) {
     into.order = delta_order(config, names == naming::gguf, weight.part);
     if (!into.order.is_ours()) into.all_outs = into.order.all_rows();
     return;
@@ -273,6 +283,7 @@ weight_place place_of(const wanted_weight& weight, const model_config& config, n
   find_share(weight, config, names, place);
   // GPT-2's linear layers are Conv1D, [in, out]; embeddings and the head are not.
   if (names == naming::gpt2) place.transposed = weight.layer >= 0 && !weight.vector;
+  if (names == naming::gguf && config.delta.is_state_space) place.columns = columns_in_gguf(config.delta, weight.part);
   place.is_flat = names == naming::gguf && weight.part == "mlp.shared_gate";
   if (names == naming::hugging_face && adds_one(config) && is_row_norm(weight)) place.plus = 1;
   if (weight.part == "mlp.router_norm") place.times = 1 / std::sqrt(static_cast<float>(config.hidden));

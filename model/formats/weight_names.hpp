@@ -53,6 +53,7 @@ struct weight_place {
                              ///< or vectors, one of them ours
   bool has_unit = false;     ///< there is a dimension of one between outputs and inputs
   bool is_flat = false;      ///< a matrix of one row that the file has as a vector
+  std::int64_t columns = 0;  ///< > 0: a vector that the file has as a matrix of so many columns
   float plus = 0;            ///< is added to what the file has
   float times = 1;           ///< then multiplies a vector
 };

@@ -156,7 +156,8 @@ std::vector<float> read_rows(const tensor_view& factor, std::int64_t rows, std::
 /// Converters put the value heads of Qwen3.5 in another order than its folders have them in.
 void check_heads(const linear_place& place, const model_config& base, const std::string& where) {
   const delta_config& delta = base.delta;
-  if (!is_delta(place.kind) || delta.in_turn || base.family == "qwen3next" || delta.value_heads == delta.key_heads)
+  if (!is_delta(place.kind) || delta.in_turn || delta.is_state_space || base.family == "qwen3next" ||
+      delta.value_heads == delta.key_heads)
     return;
   refuse("{}: adapts {}, whose heads it has in another order than the base: load the folder that PEFT wrote", where,
          linear_name(place.layer, place.kind));

@@ -11,6 +11,7 @@ struct column_convolution {
   std::int64_t weight_stride;
   int kernel, rows;
   f32x16 seen[most_convolved_rows] = {};  ///< the rows before, oldest first; in the end the last ones
+  f32x16 bias = zero();                   ///< what sums begin with
 
   INLINED f32x16 weight(int j) const { return load(weights + j * weight_stride); }
 
@@ -20,7 +21,7 @@ struct column_convolution {
     const int last = kernel - 1;
     for (int r = 0; r < rows; ++r) {
       seen[last] = enter(r);
-      f32x16 total = zero();
+      f32x16 total = bias;
       for (int j = 0; j <= last; ++j) {
         total = fma(weight(j), seen[j], total);
         if (j > 0) seen[j - 1] = seen[j];

@@ -7,8 +7,9 @@ namespace {
 
 /// From the column `first` on, with the rows before from where the arguments have them, and to there.
 template <class Args, class Enter, class Leave>
-INLINED inline void run_columns(const Args& a, std::int64_t first, Enter enter, Leave leave) {
+INLINED inline void run_columns(const Args& a, std::int64_t first, f32x16 bias, Enter enter, Leave leave) {
   column_convolution columns{a.weights + first, a.weight_stride, a.kernel, a.rows};
+  columns.bias = bias;
   for (int j = 0; j < a.kernel - 1; ++j) columns.seen[j] = load(a.before + j * a.before_stride + first);
   columns.run(enter, leave);
   for (int j = 0; j < a.kernel - 1; ++j) store(a.before + j * a.before_stride + first, columns.seen[j]);
@@ -20,7 +21,7 @@ void convolve(const convolve_args& a) {
   for (std::int64_t i = 0; i < a.channels; i += lanes) {
     const auto at = [&](int row) INLINED { return a.x + row * a.row_stride + i; };
     run_columns(
-        a, i, [&](int row) INLINED { return load(at(row)); },
+        a, i, a.bias ? load(a.bias + i) : zero(), [&](int row) INLINED { return load(at(row)); },
         [&](int row, f32x16 total) INLINED { store(at(row), total * sigmoid(total)); });
   }
 }
@@ -29,7 +30,7 @@ void short_convolve(const short_convolution_args& a) {
   for (std::int64_t i = 0; i < a.channels; i += lanes) {
     const auto of = [&](const float* rows, int row) INLINED { return load(rows + row * a.row_stride + i); };
     run_columns(
-        a, i, [&](int row) INLINED { return of(a.b, row) * of(a.x, row); },
+        a, i, zero(), [&](int row) INLINED { return of(a.b, row) * of(a.x, row); },
         [&](int row, f32x16 total) INLINED { store(a.out + row * a.out_stride + i, of(a.c, row) * total); });
   }
 }

@@ -1,4 +1,4 @@
-// Compiled once per ISA. Linear attention: heads that keep a matrix of what they have read.
+// Compiled once per ISA. Linear attention and state spaces: heads that keep a matrix of what they have read.
 //
 // A state's columns lie sixteen by sixteen, and each sixteen are computed by themselves: over all rows they stay in the
 // nearest cache. Sums over a column have two parts, the even keys and the odd ones, whatever is computed beside them.
@@ -85,6 +85,24 @@ void run_columns(const delta_args& a, std::int64_t first) {
   }
 }
 
+/// The same of a state space.
+template <int Columns>
+void add_columns(const delta_args& a, std::int64_t first) {
+  float* const state = a.state + first * a.key_dim;
+  const f32x16 skip = all(a.skip);
+  column_sums<Columns> answered, unasked;
+  for (int r = 0; r < a.rows; ++r) {
+    const float* k = a.k + r * a.row_stride;
+    const f32x16 decay = all(a.decays[r * a.share_stride]), step = all(a.betas[r * a.share_stride]);
+    delta_row<Columns> row{k, a.q + r * a.row_stride, nullptr, decay, {}};
+    const float* v = a.v + r * a.row_stride + first;
+    repeat<Columns>([&](int c) INLINED { row.change[c] = load(v + c * lanes) * step; });
+    change<false>(state, a.key_dim, row, answered, unasked);
+    float* out = a.out + r * a.out_stride + first;
+    repeat<Columns>([&](int c) INLINED { store(out + c * lanes, fma(skip, load(v + c * lanes), answered.total(c))); });
+  }
+}
+
 }  // namespace
 
 void delta_rule(const delta_args& a) {
@@ -95,10 +113,25 @@ void delta_rule(const delta_args& a) {
   for (; first < a.value_dim; first += lanes) run_columns<1>(a, first);
 }
 
+void state_space(const delta_args& a) {
+  constexpr std::int64_t step = columns_together * lanes;
+  std::int64_t first = 0;
+  for (; first + step <= a.value_dim; first += step) add_columns<columns_together>(a, first);
+  for (; first < a.value_dim; first += lanes) add_columns<1>(a, first);
+}
+
 void delta_shares(float* a, float* b, const float* dt_bias, const float* rates, std::int64_t n) {
   for (std::int64_t i = 0; i < n; i += lanes) {
     store(a + i, exponential(zero() - load(rates + i) * softplus(load(a + i) + load(dt_bias + i))));
     store(b + i, sigmoid(load(b + i)));
+  }
+}
+
+void state_space_shares(float* a, float* b, const float* dt_bias, const float* rates, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; i += lanes) {
+    const f32x16 step = softplus(load(a + i) + load(dt_bias + i));
+    store(b + i, step);
+    store(a + i, exponential(zero() - load(rates + i) * step));
   }
 }
 

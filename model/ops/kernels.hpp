@@ -182,9 +182,10 @@ struct store_kv_args {
 struct convolve_args {
   const float* weights = nullptr;  ///< [kernel, weight_stride], that of the row itself last
   std::int64_t weight_stride = 0;
-  int kernel = 1;             ///< most_convolved_rows at most
-  std::int64_t channels = 0;  ///< a multiple of 16
-  float* x = nullptr;         ///< [rows, row_stride]
+  const float* bias = nullptr;  ///< [channels]: the sums begin with it; may be null
+  int kernel = 1;               ///< most_convolved_rows at most
+  std::int64_t channels = 0;    ///< a multiple of 16
+  float* x = nullptr;           ///< [rows, row_stride]
   std::int64_t row_stride = 0;
   int rows = 0;
   float* before = nullptr;  ///< [kernel - 1, before_stride]: the rows before, oldest first; in the end the last ones
@@ -218,6 +219,7 @@ struct delta_args {
   std::int64_t row_stride = 0;
   const float *decays = nullptr, *betas = nullptr;  ///< [rows, share_stride]
   std::int64_t share_stride = 0;
+  float skip = 0;  ///< of a state space
   float* out = nullptr;  ///< [rows, out_stride]
   std::int64_t out_stride = 0;
   float* state = nullptr;  ///< [value_dim / 16][key_dim][16]
@@ -236,8 +238,13 @@ struct kernel_table {
   void (*convolve)(const convolve_args&);
   void (*short_convolve)(const short_convolution_args&);
   void (*delta_rule)(const delta_args&);
+  /// A state space, of which nothing is corrected, and a share of v comes beside what the state answers:
+  ///   S <- decay S;  S <- S + k (beta v);  out = q S + skip v
+  void (*state_space)(const delta_args&);
   /// What a row's heads decay and learn by: a becomes e^(-rate softplus(a + dt_bias)), b its sigmoid. n: padded to 16.
   void (*delta_shares)(float* a, float* b, const float* dt_bias, const float* rates, std::int64_t n);
+  /// The same of a state space: b becomes the step softplus(a + dt_bias), and a e^(-rate b).
+  void (*state_space_shares)(float* a, float* b, const float* dt_bias, const float* rates, std::int64_t n);
   /// x over its length: x *= factor / sqrt(x x + eps); n is a multiple of 16.
   void (*unit_norm)(float* x, std::int64_t n, float eps, float factor);
   /// x *= sigmoid(gate); what lies behind the n is left alone.

@@ -9,6 +9,7 @@ void convolve_back(const convolve_back_args& a) {
   for (std::int64_t i = 0; i < a.channels; i += lanes) {
     const auto gradient = [&](int row) INLINED { return a.gradient + row * a.gradient_stride + i; };
     column_convolution columns{a.weights + i, a.weight_stride, a.kernel, a.rows};
+    if (a.bias) columns.bias = load(a.bias + i);
     columns.run([&](int row) INLINED { return load(a.x + row * a.x_stride + i); },
                 [&](int row, f32x16 total) INLINED {  // silu's
                   const f32x16 s = sigmoid(total);

@@ -128,6 +128,7 @@ void cpu_train_pass::each_row_buffer(const model_config& config, const row_strid
     visit(&p::dz_, s.value);
     visit(&p::db_, s.share);
     visit(&p::da_, s.share);
+    if (config.delta.is_state_space) visit(&p::normed_values_, s.value);
   }
   if (s.lora > 0) visit(&p::dropped_, train_stride(s.widest)), visit(&p::lora_gradient_, s.lora);
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "model/arch/delta_steps.hpp"
 #include "model/train/cpu_train_pass.hpp"
 
 namespace troupe {
@@ -180,16 +181,43 @@ void cpu_train_pass::run_delta(const training_rows& batch, std::size_t layer, ac
          {linear_kind::delta_b, share_rows(a.delta_b)},
          {linear_kind::delta_a, share_rows(a.delta_a)}});
   delta_->forward(with_, delta_input(batch, weights, a), value_rows(a.answered));
-  add_output(weights, linear_kind::delta_out, value_rows(a.answered), a, in, out);
+  add_output(weights, linear_kind::delta_out, delta_answers(weights, a), a, in, out);
+}
+
+/// What the last linear layer reads: of a state space all heads' answers, normalized.
+float_rows cpu_train_pass::delta_answers(const trained_layer& weights, const activations& a) {
+  if (!model_.config.delta.is_state_space) return value_rows(a.answered);
+  const float_rows normed = value_rows(normed_values_);
+  for_rows(rows_, [&](std::int64_t r, int) {
+    normalize_groups(with_.kernels, model_.config.delta, weights.delta.norm, value_rows(a.answered).row(r),
+                     normed.row(r));
+  });
+  return normed;
+}
+
+/// From the gradient of what the last linear layer reads to that of the heads' answers.
+float_rows cpu_train_pass::delta_answers_back(const trained_layer& weights, const activations& a, float_rows given) {
+  const delta_config& config = model_.config.delta;
+  if (!config.is_state_space) return given;
+  const float_rows answered = value_rows(normed_values_);
+  const std::int64_t size = config.norm_size();
+  for_rows(rows_, [&](std::int64_t r, int) {
+    std::fill_n(answered.row(r), config.values(), 0.0f);
+    for (std::int64_t i = 0; i < config.values(); i += size)
+      kernels_.rms_norm_back(value_rows(a.answered).row(r) + i, weights.delta.norm + i, given.row(r) + i, size,
+                             config.norm_eps, answered.row(r) + i, nullptr);
+  });
+  return answered;
 }
 
 void cpu_train_pass::delta_back(const training_rows& batch, std::size_t layer, activations& a, const_float_rows given,
                                 std::pair<float_rows, into> to) {
   const trained_layer& weights = model_.layers[layer];
-  const float_rows answered = value_rows(inner_), dqkv = channel_rows(dqkv_), dz = value_rows(dz_);
+  const float_rows read = value_rows(inner_), dqkv = channel_rows(dqkv_), dz = value_rows(dz_);
   const float_rows db = share_rows(db_), da = share_rows(da_);
   using enum linear_kind;
-  apply_back(weights, value_rows(a.answered), a, {{delta_out, given}}, {answered, into::set});
+  apply_back(weights, delta_answers(weights, a), a, {{delta_out, given}}, {read, into::set});
+  const float_rows answered = delta_answers_back(weights, a, read);
   delta_->backward(with_, delta_input(batch, weights, a), {answered, dqkv, dz, db, da});
   read_back(layer, a, {{delta_qkv, dqkv}, {delta_z, dz}, {delta_b, db}, {delta_a, da}}, to);
 }

@@ -160,6 +160,8 @@ class cpu_train_pass final : public train_pass {
   void mix(const training_rows& batch, std::size_t layer, activations& a, const_float_rows in, float_rows out);
   void attend(const training_rows& batch, std::size_t layer, activations& a, const_float_rows in, float_rows out);
   void run_delta(const training_rows& batch, std::size_t layer, activations& a, const_float_rows in, float_rows out);
+  float_rows delta_answers(const trained_layer& weights, const activations& a);
+  float_rows delta_answers_back(const trained_layer& weights, const activations& a, float_rows given);
   void run_convolution(const training_rows& batch, std::size_t layer, activations& a, const_float_rows in,
                        float_rows out);
   /// From the gradient of what they gave to `dx`, that of what they read; null where nobody wants it.
@@ -272,6 +274,7 @@ class cpu_train_pass final : public train_pass {
       lora_gradient_;
   buffer own_queries_, normed_down_, ddown_, dgiven_, part_, part_gradient_;  // of latent attention
   buffer dqkv_, dz_, db_, da_;                                                // of layers of linear attention
+  buffer normed_values_;                                                      // of state spaces
   buffer dbranches_;                                                          // of those of short convolutions
   /// That later layers read of a layer of each rope, and the gradients that they give back.
   struct shared_rows {

@@ -1,4 +1,4 @@
-// Compiled once per ISA. Gradients of linear attention: what model/ops/delta_kernels.cpp computes, backward.
+// Compiled once per ISA. Gradients of linear attention and of state spaces: what model/ops/delta_kernels.cpp computes, backward.
 #include "model/ops/vec.hpp"
 #include "model/train/train_kernels_isa.hpp"
 
@@ -39,14 +39,26 @@ void add_sums(const float* sums, std::int64_t n, float* turned, float* out) {
   }
 }
 
+/// Where queries and keys have their sums, while columns are gone through.
+struct key_sums {
+  float *queries, *keys, *turned;
+
+  explicit key_sums(const delta_back_args& a)
+      : queries(a.scratch), keys(a.scratch + a.key_dim * lanes), turned(a.scratch + 2 * a.key_dim * lanes) {
+    for (std::int64_t i = 0; i < 2 * a.key_dim * lanes; i += lanes) store(queries + i, zero());
+  }
+  void add_to(const delta_back_args& a) const {
+    add_sums(queries, a.key_dim, turned, a.q_gradient);
+    add_sums(keys, a.key_dim, turned, a.k_gradient);
+  }
+};
+
 }  // namespace
 
 /// With the change c = beta (v - decay said) and its gradient C: v gets beta C, and what the key was said to mean
 /// -decay beta C; both reach the key and the state, too.
 void delta_rule_back(const delta_back_args& a) {
-  const std::int64_t each = a.key_dim * lanes;
-  float *const queries = a.scratch, *const keys = a.scratch + each, *const turned = a.scratch + 2 * each;
-  for (std::int64_t i = 0; i < 2 * each; i += lanes) store(queries + i, zero());
+  const key_sums sums(a);
   const f32x16 decay = all(a.decay), beta = all(a.beta);
   f32x16 of_decay[2] = {zero(), zero()}, of_beta = zero();
   for (std::int64_t first = 0; first < a.value_dim; first += lanes) {
@@ -61,14 +73,42 @@ void delta_rule_back(const delta_back_args& a) {
       repeat<2>([&](int odd) INLINED {
         const std::int64_t at = (i + odd) * lanes;
         const f32x16 key = all(a.k[i + odd]), before = load(c.state + at), g = load(c.gradient + at);
-        store(queries + at, fma(fma(key, change, before * decay), c.answer, load(queries + at)));
-        store(keys + at, fma(g, change, fma(before, of_said, load(keys + at))));
+        store(sums.queries + at, fma(fma(key, change, before * decay), c.answer, load(sums.queries + at)));
+        store(sums.keys + at, fma(g, change, fma(before, of_said, load(sums.keys + at))));
         of_decay[odd] = fma(before, g, of_decay[odd]);
         store(c.gradient + at, fma(key, of_said, g * decay));
       });
   }
-  add_sums(queries, a.key_dim, turned, a.q_gradient);
-  add_sums(keys, a.key_dim, turned, a.k_gradient);
+  sums.add_to(a);
+  *a.decay_gradient = sum_of(of_decay[0] + of_decay[1]);
+  *a.beta_gradient = sum_of(of_beta);
+}
+
+void state_space_back(const delta_back_args& a) {
+  const key_sums sums(a);
+  const f32x16 decay = all(a.decay), beta = all(a.beta), skip = all(a.skip);
+  f32x16 of_decay[2] = {zero(), zero()}, of_beta = zero();
+  for (std::int64_t first = 0; first < a.value_dim; first += lanes) {
+    const float* const state = a.state + first * a.key_dim;
+    float* const gradient = a.state_gradient + first * a.key_dim;
+    const f32x16 answer = load(a.out_gradient + first), value = load(a.v + first), change = value * beta;
+    f32x16 of_change[2] = {zero(), zero()};
+    for (std::int64_t i = 0; i < a.key_dim; i += 2)
+      repeat<2>([&](int odd) INLINED {
+        const std::int64_t at = (i + odd) * lanes;
+        const f32x16 key = all(a.k[i + odd]), before = load(state + at);
+        const f32x16 g = fma(all(a.q[i + odd]), answer, load(gradient + at));
+        store(sums.queries + at, fma(fma(key, change, before * decay), answer, load(sums.queries + at)));
+        store(sums.keys + at, fma(g, change, load(sums.keys + at)));
+        of_decay[odd] = fma(before, g, of_decay[odd]);
+        of_change[odd] = fma(key, g, of_change[odd]);
+        store(gradient + at, g * decay);
+      });
+    const f32x16 all_of_change = of_change[0] + of_change[1];
+    store(a.v_gradient + first, fma(skip, answer, all_of_change * beta));
+    of_beta = fma(all_of_change, value, of_beta);
+  }
+  sums.add_to(a);
   *a.decay_gradient = sum_of(of_decay[0] + of_decay[1]);
   *a.beta_gradient = sum_of(of_beta);
 }
@@ -90,6 +130,13 @@ void delta_shares_back(const delta_shares_back_args& args, std::int64_t n, float
     const f32x16 beta = load(args.betas + i);
     store(a + i, zero() - load(a + i) * (load(args.decays + i) * slope));
     store(b + i, load(b + i) * (beta * (all(1.0f) - beta)));
+  }
+}
+
+void state_space_shares_back(const delta_shares_back_args& args, std::int64_t n, float* a, const float* b) {
+  for (std::int64_t i = 0; i < n; i += lanes) {
+    const f32x16 of_step = load(b + i) - load(a + i) * (load(args.decays + i) * load(args.rates + i));
+    store(a + i, of_step * sigmoid(load(args.a + i) + load(args.dt_bias + i)));
   }
 }
 

@@ -11,7 +11,6 @@ namespace troupe {
 
 delta_pass::delta_pass(const model_config& config, std::int64_t most_rows, std::int64_t most_positions, int threads)
     : config_(config.delta),
-      norm_eps_(config.norm_eps),
       most_positions_(rounded_up(most_positions, rows_at_once)),
       heads_stride_(2 * config_.key_dim + config_.value_dim),
       state_floats_(config_.key_dim * config_.value_dim),
@@ -90,7 +89,7 @@ void delta_pass::find_shares(const compute& with, const input& in) {
     float *const decays = decays_.data() + row * share_stride_, *const betas = betas_.data() + row * share_stride_;
     std::copy_n(in.a.row(row), share_stride_, decays);
     std::copy_n(in.b.row(row), share_stride_, betas);
-    with.kernels.delta_shares(decays, betas, in.weights.dt_bias, rates_.data(), share_stride_);
+    delta_kernels_of(with.kernels, config_).shares(decays, betas, in.weights.dt_bias, rates_.data(), share_stride_);
   });
 }
 
@@ -100,6 +99,7 @@ void delta_pass::convolve(const task& t, const head_place& head) const {
   std::fill_n(t.s.before, config_.kernel * head.dim, 0.0f);
   t.with.kernels.convolve({.weights = t.in.weights.convolution + head.column,
                            .weight_stride = padded_row(config_.channels()),
+                           .bias = bias_of(t, head),
                            .kernel = static_cast<int>(config_.kernel),
                            .channels = head.dim,
                            .x = t.s.heads + head.at,
@@ -113,6 +113,7 @@ void delta_pass::convolve_back(const task& t, const head_place& head, float_rows
   float* const gradient = t.s.heads_gradient + head.at;
   t.kernels.convolve_back({.weights = t.in.weights.convolution + head.column,
                            .weight_stride = padded_row(config_.channels()),
+                           .bias = bias_of(t, head),
                            .kernel = static_cast<int>(config_.kernel),
                            .channels = head.dim,
                            .x = t.in.qkv.row(t.first) + head.column,
@@ -124,10 +125,11 @@ void delta_pass::convolve_back(const task& t, const head_place& head, float_rows
     std::copy_n(gradient + i * heads_stride_, head.dim, to.row(t.first + i) + head.column);
 }
 
-/// Queries and keys, of length one.
+/// Queries and keys, of length one but of a state space.
 void delta_pass::prepare_keys(const task& t) const {
   convolve(t, query_place(t));
   convolve(t, key_place(t));
+  if (config_.is_state_space) return;
   for (std::int64_t i = 0; i < t.rows; ++i) {
     float* const row = t.s.heads + i * heads_stride_;
     std::copy_n(row, 2 * config_.key_dim, t.s.convolved + i * heads_stride_);
@@ -140,22 +142,24 @@ void delta_pass::answer(const task& t, std::int64_t head, std::int64_t row, std:
                         float* out) const {
   const float* const heads = t.s.heads + row * heads_stride_;
   const std::int64_t share = (t.first + row) * share_stride_ + head;
-  t.with.kernels.delta_rule({.key_dim = config_.key_dim,
-                             .value_dim = config_.value_dim,
-                             .rows = static_cast<int>(rows),
-                             .q = heads,
-                             .k = heads + config_.key_dim,
-                             .v = heads + 2 * config_.key_dim,
-                             .row_stride = heads_stride_,
-                             .decays = decays_.data() + share,
-                             .betas = betas_.data() + share,
-                             .share_stride = share_stride_,
-                             .out = out,
-                             .out_stride = config_.value_dim,
-                             .state = state});
+  delta_kernels_of(t.with.kernels, config_)
+      .answer({.key_dim = config_.key_dim,
+               .value_dim = config_.value_dim,
+               .rows = static_cast<int>(rows),
+               .q = heads,
+               .k = heads + config_.key_dim,
+               .v = heads + 2 * config_.key_dim,
+               .row_stride = heads_stride_,
+               .decays = decays_.data() + share,
+               .betas = betas_.data() + share,
+               .share_stride = share_stride_,
+               .skip = skip_of(t, head),
+               .out = out,
+               .out_stride = config_.value_dim,
+               .state = state});
 }
 
-/// What the state answers is normalized, and weighed by z.
+/// What the state answers is normalized, and weighed by z; of a state space only the latter.
 void delta_pass::forward_head(const task& t, std::int64_t head, float_rows out) const {
   const std::int64_t dim = config_.value_dim;
   convolve(t, value_place(head));
@@ -163,7 +167,8 @@ void delta_pass::forward_head(const task& t, std::int64_t head, float_rows out) 
   answer(t, head, 0, t.rows, t.s.states, t.s.out);
   for (std::int64_t i = 0; i < t.rows; ++i) {
     float* const answered = t.s.out + i * dim;
-    t.with.kernels.rms_norm(answered, t.in.weights.norm, dim, norm_eps_, answered);
+    if (!config_.is_state_space)
+      t.with.kernels.rms_norm(answered, t.in.weights.norm, dim, config_.norm_eps, answered);
     t.with.kernels.swiglu(t.in.z.row(t.first + i) + head * dim, answered, dim, out.row(t.first + i) + head * dim);
   }
 }
@@ -185,19 +190,26 @@ void delta_pass::answer_all(const task& t, std::int64_t head) const {
   }
 }
 
-/// From the gradient of what the last linear layer reads to those of z and of the state's answers.
+/// From the gradient of what `forward` gave to those of z and of the state's answers.
 void delta_pass::answers_back(const task& t, std::int64_t head, const gradients& result) const {
   const std::int64_t dim = config_.value_dim, column = head * dim;
-  float *const gate = t.s.row, *const normed = t.s.other_row;
+  float *const gate = t.s.row, *const weighed = t.s.other_row;
   std::fill_n(t.s.out_gradient, t.rows * dim, 0.0f);
   for (std::int64_t i = 0; i < t.rows; ++i) {
     const std::int64_t row = t.first + i;
+    const float* const answered = t.s.out + i * dim;
+    float* const gradient = t.s.out_gradient + i * dim;
     std::copy_n(t.in.z.row(row) + column, dim, gate);
-    t.with.kernels.rms_norm(t.s.out + i * dim, t.in.weights.norm, dim, norm_eps_, normed);
-    t.kernels.swiglu_back(result.out.row(row) + column, dim, gate, normed);
+    if (config_.is_state_space)
+      std::copy_n(answered, dim, weighed);
+    else
+      t.with.kernels.rms_norm(answered, t.in.weights.norm, dim, config_.norm_eps, weighed);
+    t.kernels.swiglu_back(result.out.row(row) + column, dim, gate, weighed);
     std::copy_n(gate, dim, result.z.row(row) + column);
-    t.kernels.rms_norm_back(t.s.out + i * dim, t.in.weights.norm, normed, dim, norm_eps_, t.s.out_gradient + i * dim,
-                            nullptr);
+    if (config_.is_state_space)
+      std::copy_n(weighed, dim, gradient);
+    else
+      t.kernels.rms_norm_back(answered, t.in.weights.norm, weighed, dim, config_.norm_eps, gradient, nullptr);
   }
 }
 
@@ -217,29 +229,31 @@ void delta_pass::states_back(const task& t, std::int64_t head, const gradients& 
       const float* const heads = t.s.heads + row * heads_stride_;
       float* const gradient = t.s.heads_gradient + row * heads_stride_;
       const std::int64_t share = (t.first + row) * share_stride_ + head;
-      t.kernels.delta_rule_back({.key_dim = key_dim,
-                                 .value_dim = value_dim,
-                                 .q = heads,
-                                 .k = heads + key_dim,
-                                 .v = heads + 2 * key_dim,
-                                 .decay = decays_.data()[share],
-                                 .beta = betas_.data()[share],
-                                 .state = state(row),
-                                 .out_gradient = t.s.out_gradient + row * value_dim,
-                                 .state_gradient = t.s.state_gradient,
-                                 .q_gradient = gradient,
-                                 .k_gradient = gradient + key_dim,
-                                 .v_gradient = gradient + 2 * key_dim,
-                                 .decay_gradient = result.a.row(t.first + row) + head,
-                                 .beta_gradient = result.b.row(t.first + row) + head,
-                                 .scratch = t.s.sums});
+      const auto back = config_.is_state_space ? t.kernels.state_space_back : t.kernels.delta_rule_back;
+      back({.key_dim = key_dim,
+            .value_dim = value_dim,
+            .q = heads,
+            .k = heads + key_dim,
+            .v = heads + 2 * key_dim,
+            .decay = decays_.data()[share],
+            .beta = betas_.data()[share],
+            .skip = skip_of(t, head),
+            .state = state(row),
+            .out_gradient = t.s.out_gradient + row * value_dim,
+            .state_gradient = t.s.state_gradient,
+            .q_gradient = gradient,
+            .k_gradient = gradient + key_dim,
+            .v_gradient = gradient + 2 * key_dim,
+            .decay_gradient = result.a.row(t.first + row) + head,
+            .beta_gradient = result.b.row(t.first + row) + head,
+            .scratch = t.s.sums});
     }
   }
 }
 
 /// When all value heads have added to them.
 void delta_pass::backward_keys(const task& t, float_rows to) const {
-  for (std::int64_t i = 0; i < t.rows; ++i) {
+  for (std::int64_t i = 0; i < t.rows && !config_.is_state_space; ++i) {
     const float* const row = t.s.convolved + i * heads_stride_;
     float* const gradient = t.s.heads_gradient + i * heads_stride_;
     t.kernels.unit_norm_back(row, config_.key_dim, unit_eps, delta_query_factor(config_), gradient);
@@ -263,15 +277,18 @@ void delta_pass::backward(const compute& with, const input& in, const gradients&
     });
     backward_keys(t, result.qkv);
   });
+  const train_kernel_table& kernels = train_kernels_like(with.kernels);
   for_rows(with, in.batch, [&](int row) {
     const std::int64_t at = row * share_stride_;
-    train_kernels_like(with.kernels)
-        .delta_shares_back({.a = in.a.row(row),
-                            .dt_bias = in.weights.dt_bias,
-                            .rates = rates_.data(),
-                            .decays = decays_.data() + at,
-                            .betas = betas_.data() + at},
-                           share_stride_, result.a.row(row), result.b.row(row));
+    const delta_shares_back_args args = {.a = in.a.row(row),
+                                         .dt_bias = in.weights.dt_bias,
+                                         .rates = rates_.data(),
+                                         .decays = decays_.data() + at,
+                                         .betas = betas_.data() + at};
+    if (config_.is_state_space)
+      kernels.state_space_shares_back(args, share_stride_, result.a.row(row), result.b.row(row));
+    else
+      kernels.delta_shares_back(args, share_stride_, result.a.row(row), result.b.row(row));
   });
 }
 

@@ -7,7 +7,7 @@
 
 namespace troupe {
 
-/// Linear attention within each segment, forward and backward, from what its linear layers made to what the last of
+/// Linear attention, or a state space, within each segment, forward and backward, from what its linear layers made to what the last of
 /// them reads. States are never kept: backward makes them again, that of every 32nd row first. One task is a segment
 /// and a key head, with all value heads that share it.
 class delta_pass {
@@ -61,12 +61,20 @@ class delta_pass {
   void for_value_heads(const task& t, Work work) const;
   template <class Work>
   void for_rows(const compute& with, const training_rows& batch, Work work) const;
-  head_place query_place(const task& t) const { return {t.key_head * config_.key_dim, 0, config_.key_dim}; }
+  head_place query_place(const task& t) const {
+    return {config_.first_query() + t.key_head * config_.key_dim, 0, config_.key_dim};
+  }
   head_place key_place(const task& t) const {
-    return {config_.keys() + t.key_head * config_.key_dim, config_.key_dim, config_.key_dim};
+    return {config_.first_key() + t.key_head * config_.key_dim, config_.key_dim, config_.key_dim};
   }
   head_place value_place(std::int64_t head) const {
-    return {2 * config_.keys() + head * config_.value_dim, 2 * config_.key_dim, config_.value_dim};
+    return {config_.first_value() + head * config_.value_dim, 2 * config_.key_dim, config_.value_dim};
+  }
+  static const float* bias_of(const task& t, const head_place& head) {
+    return t.in.weights.convolution_bias ? t.in.weights.convolution_bias + head.column : nullptr;
+  }
+  float skip_of(const task& t, std::int64_t head) const {
+    return config_.is_state_space ? t.in.weights.skip[head] : 0.0f;
   }
 
   void find_shares(const compute& with, const input& in);
@@ -83,7 +91,6 @@ class delta_pass {
   void backward_keys(const task& t, float_rows to) const;
 
   delta_config config_;
-  float norm_eps_;
   std::int64_t most_positions_, heads_stride_, state_floats_, share_stride_;
   aligned_buffer<float> rates_, decays_, betas_;  // [share_stride], [rows, share_stride]
   aligned_buffer<float> scratch_;

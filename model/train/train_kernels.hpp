@@ -47,7 +47,7 @@ struct adam_args {
 struct delta_back_args {
   std::int64_t key_dim = 0, value_dim = 0;
   const float *q = nullptr, *k = nullptr, *v = nullptr;
-  float decay = 0, beta = 0;
+  float decay = 0, beta = 0, skip = 0;
   const float* state = nullptr;                        ///< before the row
   const float* out_gradient = nullptr;                 ///< [value_dim]
   float* state_gradient = nullptr;                     ///< of the state behind the row; becomes that of `state`
@@ -60,6 +60,7 @@ struct delta_back_args {
 struct convolve_back_args {
   const float* weights = nullptr;
   std::int64_t weight_stride = 0;
+  const float* bias = nullptr;
   int kernel = 1;
   std::int64_t channels = 0;
   const float* x = nullptr;  ///< [rows, x_stride]: what went in
@@ -84,7 +85,7 @@ struct short_convolution_back_args {
   std::int64_t gradient_stride = 0;
 };
 
-/// A row's shares of all heads, and what they are made of (kernel_table::delta_shares).
+/// A row's shares of all heads, and what they are made of (kernel_table::delta_shares, state_space_shares).
 struct delta_shares_back_args {
   const float *a = nullptr, *dt_bias = nullptr, *rates = nullptr, *decays = nullptr, *betas = nullptr;
 };
@@ -108,12 +109,15 @@ struct train_kernel_table {
   void (*geglu_back)(const float* dy, std::int64_t n, float* gate, float* up);
   void (*gelu_back)(const float* dy, std::int64_t n, float* x);  ///< x becomes its gradient
   void (*delta_rule_back)(const delta_back_args&);
+  void (*state_space_back)(const delta_back_args&);
   void (*convolve_back)(const convolve_back_args&);
   void (*short_convolve_back)(const short_convolution_back_args&);
   /// x: what unit_norm was given. The gradient of what it gave becomes that of x.
   void (*unit_norm_back)(const float* x, std::int64_t n, float eps, float factor, float* gradient);
   /// a and b: gradients of decays and betas; become those of a and b.
   void (*delta_shares_back)(const delta_shares_back_args&, std::int64_t n, float* a, float* b);
+  /// The same of a state space: a becomes that of a.
+  void (*state_space_shares_back)(const delta_shares_back_args&, std::int64_t n, float* a, const float* b);
   /// The gradient of what a gate let through becomes that of what it was given.
   void (*open_gate_back)(const float* gate, const float* opened, std::int64_t n, float* gradient, float* gate_gradient);
   /// s [first, last) becomes the softmax of factor * s; the rest of [from, to) 0. `sink`: one more score, as it is,

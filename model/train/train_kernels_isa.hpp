@@ -15,10 +15,12 @@ void clamped_swiglu_back(const float*, std::int64_t, float, float, float*, float
 void geglu_back(const float*, std::int64_t, float*, float*);
 void gelu_back(const float*, std::int64_t, float*);
 void delta_rule_back(const delta_back_args&);
+void state_space_back(const delta_back_args&);
 void convolve_back(const convolve_back_args&);
 void short_convolve_back(const short_convolution_back_args&);
 void unit_norm_back(const float*, std::int64_t, float, float, float*);
 void delta_shares_back(const delta_shares_back_args&, std::int64_t, float*, float*);
+void state_space_shares_back(const delta_shares_back_args&, std::int64_t, float*, const float*);
 void open_gate_back(const float*, const float*, std::int64_t, float*, float*);
 void softmax(float*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, float, float);
 void softmax_back(const float*, float*, std::int64_t, std::int64_t, float);
