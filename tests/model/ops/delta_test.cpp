@@ -1,4 +1,4 @@
-// Linear attention's kernels against plain formulas in double, and to the bit between instruction sets and chunks.
+// Kernels of linear attention and of state spaces against plain formulas in double, and to the bit between instruction sets and chunks.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,6 +11,11 @@
 
 namespace troupe {
 namespace {
+
+/// Of the kernels.
+using rule = void (*kernel_table::*)(const delta_args&);
+constexpr rule corrects = &kernel_table::delta_rule, adds = &kernel_table::state_space;
+constexpr float skip = 0.75f;
 
 struct delta_shape {
   std::int64_t key_dim, value_dim;
@@ -35,32 +40,33 @@ struct delta_case {
   }
 
   /// In chunks; `out` is [rows, value_dim], and behind it the state.
-  aligned_buffer<float> run(const kernel_table& table, int chunk) const {
+  aligned_buffer<float> run(const kernel_table& table, int chunk, rule by) const {
     const auto answers = to_size(shape.rows * shape.value_dim);
     const auto matrix = to_size(shape.key_dim * shape.value_dim);
     aligned_buffer<float> out(answers + matrix);
     std::copy_n(state.data(), matrix, out.data() + answers);
     for (int first = 0; first < shape.rows; first += chunk) {
       const float* at = rows.data() + first * stride;
-      table.delta_rule({.key_dim = shape.key_dim,
-                        .value_dim = shape.value_dim,
-                        .rows = std::min(chunk, shape.rows - first),
-                        .q = at,
-                        .k = at + shape.key_dim,
-                        .v = at + 2 * shape.key_dim,
-                        .row_stride = stride,
-                        .decays = shares.data() + first * 16,
-                        .betas = shares.data() + first * 16 + 1,
-                        .share_stride = 16,
-                        .out = out.data() + first * shape.value_dim,
-                        .out_stride = shape.value_dim,
-                        .state = out.data() + answers});
+      (table.*by)({.key_dim = shape.key_dim,
+                   .value_dim = shape.value_dim,
+                   .rows = std::min(chunk, shape.rows - first),
+                   .q = at,
+                   .k = at + shape.key_dim,
+                   .v = at + 2 * shape.key_dim,
+                   .row_stride = stride,
+                   .decays = shares.data() + first * 16,
+                   .betas = shares.data() + first * 16 + 1,
+                   .share_stride = 16,
+                   .skip = skip,
+                   .out = out.data() + first * shape.value_dim,
+                   .out_stride = shape.value_dim,
+                   .state = out.data() + answers});
     }
     return out;
   }
 
   /// Column by column.
-  std::vector<double> expected() const {
+  std::vector<double> expected(rule by) const {
     const auto key_dim = to_size(shape.key_dim), value_dim = to_size(shape.value_dim);
     std::vector<double> all(to_size(shape.rows) * value_dim + key_dim * value_dim);
     double* const states = all.data() + to_size(shape.rows) * value_dim;
@@ -72,6 +78,7 @@ struct delta_case {
         double said = 0;
         for (std::size_t i = 0; i < key_dim; ++i) said += (s[i * 16] *= share[0]) * k[i];
         double& answer = all[to_size(r) * value_dim + column];
+        if (by == adds) said = 0, answer = double(skip) * double(v[column]);
         for (std::size_t i = 0; i < key_dim; ++i) {
           s[i * 16] += k[i] * (v[column] - said) * share[1];
           answer += s[i * 16] * q[i];
@@ -88,9 +95,11 @@ TEST(delta_rule, equals_the_formula) {
   random_data random(3);
   for (const delta_shape& shape : delta_shapes) {
     const delta_case some(random, shape);
-    const auto got = some.run(kernels(), shape.rows);
-    const auto expected = some.expected();
-    for (std::size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(got[i], expected[i], 1e-4) << i;
+    for (const rule by : {corrects, adds}) {
+      const auto got = some.run(kernels(), shape.rows, by);
+      const auto expected = some.expected(by);
+      for (std::size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(got[i], expected[i], 1e-4) << i;
+    }
   }
 }
 
@@ -98,13 +107,15 @@ TEST(delta_rule, is_the_same_with_any_instruction_set_and_in_any_chunks) {
   random_data random(4);
   for (const delta_shape& shape : delta_shapes) {
     const delta_case some(random, shape);
-    const auto expected = some.run(*kernels_of("generic"), shape.rows);
-    for (const kernel_table* table : tested_tables())
-      for (const int chunk : {1, 2, shape.rows}) {
-        const auto got = some.run(*table, chunk);
-        EXPECT_EQ(std::memcmp(got.data(), expected.data(), got.size() * sizeof(float)), 0)
-            << table->isa << " in chunks of " << chunk;
-      }
+    for (const rule by : {corrects, adds}) {
+      const auto expected = some.run(*kernels_of("generic"), shape.rows, by);
+      for (const kernel_table* table : tested_tables())
+        for (const int chunk : {1, 2, shape.rows}) {
+          const auto got = some.run(*table, chunk, by);
+          EXPECT_EQ(std::memcmp(got.data(), expected.data(), got.size() * sizeof(float)), 0)
+              << table->isa << " in chunks of " << chunk;
+        }
+    }
   }
 }
 
@@ -112,16 +123,17 @@ struct convolved {
   static constexpr std::int64_t channels = 48, stride = 64;
   static constexpr int rows = 7;
   int kernel;
-  aligned_buffer<float> weights, x, before;
+  aligned_buffer<float> weights, bias, x, before;
 
   convolved(random_data& random, int of)
       : kernel(of),
         weights(random.rows(of, channels, stride)),
+        bias(random.rows(1, channels, channels)),
         x(random.rows(rows, channels, stride)),
         before(random.rows(of, channels, channels)) {}
 
   /// The rows, and behind them what is kept.
-  aligned_buffer<float> run(const kernel_table& table, int chunk) const {
+  aligned_buffer<float> run(const kernel_table& table, int chunk, bool is_biased = false) const {
     constexpr std::size_t size = rows * stride;
     aligned_buffer<float> out(size + before.size());
     std::copy_n(x.data(), size, out.data());
@@ -129,6 +141,7 @@ struct convolved {
     for (int first = 0; first < rows; first += chunk)
       table.convolve({.weights = weights.data(),
                       .weight_stride = stride,
+                      .bias = is_biased ? bias.data() : nullptr,
                       .kernel = kernel,
                       .channels = channels,
                       .x = out.data() + first * stride,
@@ -148,13 +161,15 @@ TEST(convolution, equals_the_formula_and_keeps_the_last_rows) {
   random_data random(5);
   for (const int kernel : {1, 2, 4, most_convolved_rows}) {
     const convolved some(random, kernel);
-    const auto got = some.run(kernels(), 3);
+    const auto got = some.run(kernels(), 3), biased = some.run(kernels(), 3, true);
     for (std::int64_t c = 0; c < convolved::channels; ++c) {
       for (int row = 0; row < convolved::rows; ++row) {
         double sum = 0;
         for (int j = 0; j < kernel; ++j)
           sum += some.weights[to_size(j * convolved::stride + c)] * some.at(row - kernel + 1 + j, c);
         ASSERT_NEAR(got[to_size(row * convolved::stride + c)], sum / (1 + std::exp(-sum)), 2e-5);
+        sum += some.bias[to_size(c)];
+        ASSERT_NEAR(biased[to_size(row * convolved::stride + c)], sum / (1 + std::exp(-sum)), 2e-5);
       }
       for (int j = 0; j < kernel - 1; ++j)
         ASSERT_EQ(got[to_size(convolved::rows * convolved::stride + j * convolved::channels + c)],
@@ -282,6 +297,25 @@ TEST(delta_shares, equal_the_formulas_from_end_to_end) {
     const double softplus = std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x)));
     ASSERT_NEAR(got[i], std::exp(-rates[i] * softplus), 1e-6) << x;
     ASSERT_NEAR(got[n + i], 1 / (1 + std::exp(-double(b[i]))), 1e-6) << b[i];
+  }
+}
+
+TEST(delta_shares, of_state_spaces_are_one_step) {
+  constexpr std::int64_t n = 4096;
+  aligned_buffer<float> a(n), bias(n), rates(n);
+  for (int i = 0; i < n; ++i) {
+    const auto at = to_size(i);
+    a[at] = static_cast<float>(i - n / 2) * 0.06f, bias[at] = 0.3f, rates[at] = static_cast<float>(i % 7) * 0.4f;
+  }
+  const auto got = same_everywhere(2 * n, [&](const kernel_table& table, float* out) {
+    std::copy_n(a.data(), n, out);
+    table.state_space_shares(out, out + n, bias.data(), rates.data(), n);
+  });
+  for (std::size_t i = 0; i < n; ++i) {
+    const double x = double(a[i]) + double(bias[i]);
+    const double step = std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x)));
+    ASSERT_NEAR(got[i], std::exp(-rates[i] * step), 1e-6) << x;
+    ASSERT_NEAR(got[n + i], step, 2e-6 * std::max(step, 1.0)) << x;
   }
 }
 

@@ -1,4 +1,4 @@
-// What goes back through linear attention, against slopes of plain formulas in double; the same on every instruction
+// What goes back through linear attention and state spaces, against slopes of plain formulas in double; the same on every instruction
 // set.
 #include <cmath>
 #include <functional>
@@ -59,6 +59,11 @@ void expect_slopes(const floats& got, const floats& at, const formula& of) {
   }
 }
 
+/// Of the kernels.
+using rule = void (*train_kernel_table::*)(const delta_back_args&);
+constexpr rule corrects = &train_kernel_table::delta_rule_back, adds = &train_kernel_table::state_space_back;
+constexpr float skip = 0.75f;
+
 /// A row of a head, and what its answer and the state behind it are worth.
 struct delta_step {
   static constexpr std::size_t key_dim = 32, value_dim = 48, state_size = key_dim * value_dim;
@@ -68,55 +73,61 @@ struct delta_step {
   static std::size_t at_state(std::size_t key, std::size_t value) {
     return value / 16 * key_dim * 16 + key * 16 + value % 16;
   }
-  double worth(const doubles& in) const {
+  double worth(const doubles& in, rule by) const {
     const double *q = in.data(), *k = q + key_dim, *v = k + key_dim, decay = v[value_dim], beta = v[value_dim + 1];
     doubles state(v + value_dim + 2, v + value_dim + 2 + state_size), answer(value_dim, 0.0);
     for (std::size_t c = 0; c < value_dim; ++c) {
       double said = 0;
       for (std::size_t i = 0; i < key_dim; ++i) said += k[i] * (state[at_state(i, c)] *= decay);
+      if (by == adds) said = 0, answer[c] = static_cast<double>(skip) * v[c];
       for (std::size_t i = 0; i < key_dim; ++i)
         answer[c] += q[i] * (state[at_state(i, c)] += k[i] * beta * (v[c] - said));
     }
     return dot(answer.data(), answer_worth.data(), value_dim) + dot(state.data(), state_worth.data(), state_size);
   }
   /// In the order of x; what is added to begins with `before`.
-  floats gradient(const train_kernel_table& by, float before = 0) const {
+  floats gradient(const train_kernel_table& table, rule by, float before = 0) const {
     floats to(x.size(), before), scratch(3 * key_dim * 16, 7.0f);
     const float *k = x.data() + key_dim, *v = k + key_dim;
     float *v_to = to.data() + 2 * key_dim, *state_to = v_to + value_dim + 2;
     std::copy(state_worth.begin(), state_worth.end(), state_to);
-    by.delta_rule_back({.key_dim = key_dim,
-                        .value_dim = value_dim,
-                        .q = x.data(),
-                        .k = k,
-                        .v = v,
-                        .decay = v[value_dim],
-                        .beta = v[value_dim + 1],
-                        .state = v + value_dim + 2,
-                        .out_gradient = answer_worth.data(),
-                        .state_gradient = state_to,
-                        .q_gradient = to.data(),
-                        .k_gradient = to.data() + key_dim,
-                        .v_gradient = v_to,
-                        .decay_gradient = v_to + value_dim,
-                        .beta_gradient = v_to + value_dim + 1,
-                        .scratch = scratch.data()});
+    (table.*by)({.key_dim = key_dim,
+                 .value_dim = value_dim,
+                 .q = x.data(),
+                 .k = k,
+                 .v = v,
+                 .decay = v[value_dim],
+                 .beta = v[value_dim + 1],
+                 .skip = skip,
+                 .state = v + value_dim + 2,
+                 .out_gradient = answer_worth.data(),
+                 .state_gradient = state_to,
+                 .q_gradient = to.data(),
+                 .k_gradient = to.data() + key_dim,
+                 .v_gradient = v_to,
+                 .decay_gradient = v_to + value_dim,
+                 .beta_gradient = v_to + value_dim + 1,
+                 .scratch = scratch.data()});
     return to;
   }
 };
 
 TEST_P(delta_gradients, follow_the_rule) {
   const delta_step step;
-  const floats got = step.gradient(table());
-  expect_slopes(got, step.x, [&](const doubles& in) { return step.worth(in); });
-  EXPECT_EQ(got, step.gradient(usual()));
+  for (const rule by : {corrects, adds}) {
+    const floats got = step.gradient(table(), by);
+    expect_slopes(got, step.x, [&](const doubles& in) { return step.worth(in, by); });
+    EXPECT_EQ(got, step.gradient(usual(), by));
+  }
 }
 
 TEST_P(delta_gradients, of_queries_and_keys_are_added_up) {
   const delta_step step;
-  const floats plain = step.gradient(table()), added = step.gradient(table(), 3.0f);
-  for (std::size_t i = 0; i < step.x.size(); ++i)
-    EXPECT_NEAR(added[i], plain[i] + (i < 2 * delta_step::key_dim ? 3.0f : 0.0f), 1e-5f) << i;
+  for (const rule by : {corrects, adds}) {
+    const floats plain = step.gradient(table(), by), added = step.gradient(table(), by, 3.0f);
+    for (std::size_t i = 0; i < step.x.size(); ++i)
+      EXPECT_NEAR(added[i], plain[i] + (i < 2 * delta_step::key_dim ? 3.0f : 0.0f), 1e-5f) << i;
+  }
 }
 
 TEST_P(delta_gradients, follow_the_convolution) {
@@ -124,12 +135,12 @@ TEST_P(delta_gradients, follow_the_convolution) {
   for (const std::size_t kernel : {1u, 2u, 4u})
     for (const std::size_t rows : {1u, 3u, 9u}) {
       const floats weights = drawn(kernel * channels, 4), x = drawn(rows * channels, 5),
-                   worth = drawn(rows * stride, 6);
+                   worth = drawn(rows * stride, 6), bias = kernel == 4 ? drawn(channels, 18) : floats();
       const auto value = [&](const doubles& in) {
         double sum = 0;
         for (std::size_t r = 0; r < rows; ++r)
           for (std::size_t c = 0; c < channels; ++c) {
-            double total = 0;
+            double total = bias.empty() ? 0 : static_cast<double>(bias[c]);
             for (std::size_t j = 0; j < kernel; ++j)
               if (r + j + 1 >= kernel)
                 total += static_cast<double>(weights[j * channels + c]) * in[(r + j + 1 - kernel) * channels + c];
@@ -141,6 +152,7 @@ TEST_P(delta_gradients, follow_the_convolution) {
         floats to = worth, tight;
         by.convolve_back({.weights = weights.data(),
                           .weight_stride = channels,
+                          .bias = bias.empty() ? nullptr : bias.data(),
                           .kernel = static_cast<int>(kernel),
                           .channels = channels,
                           .x = x.data(),
@@ -239,6 +251,31 @@ TEST_P(delta_gradients, follow_what_decays_and_learns) {
       const double softplus = std::log1p(std::exp(in[i] + static_cast<double>(bias[i])));
       sum += static_cast<double>(worth[i]) * std::exp(-static_cast<double>(rates[i]) * softplus);
       sum += static_cast<double>(worth[n + i]) * sigmoid(in[n + i]);
+    }
+    return sum;
+  });
+  EXPECT_EQ(gradient(table()), gradient(usual()));
+}
+
+TEST_P(delta_gradients, follow_steps) {
+  constexpr std::size_t n = 32;
+  const floats x = drawn(n, 19, 3), bias = drawn(n, 20), worth = drawn(2 * n, 21);  // of decays and of steps
+  floats rates = drawn(n, 22), decays = x, steps(n);
+  for (float& rate : rates) rate = std::exp(rate);
+  kernels().state_space_shares(decays.data(), steps.data(), bias.data(), rates.data(), n);
+  const auto gradient = [&](const train_kernel_table& by) {
+    floats to(worth.begin(), worth.begin() + n);
+    by.state_space_shares_back(
+        {.a = x.data(), .dt_bias = bias.data(), .rates = rates.data(), .decays = decays.data(), .betas = steps.data()},
+        n, to.data(), worth.data() + n);
+    return to;
+  };
+  expect_slopes(gradient(table()), x, [&](const doubles& in) {
+    double sum = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const double step = std::log1p(std::exp(in[i] + static_cast<double>(bias[i])));
+      sum += static_cast<double>(worth[i]) * std::exp(-static_cast<double>(rates[i]) * step);
+      sum += static_cast<double>(worth[n + i]) * step;
     }
     return sum;
   });

@@ -84,9 +84,11 @@ reference_model::reference_model(const loaded_model& model) : config_(model.conf
     for (std::int64_t row = 0; l.delta.convolution && row < delta.kernel; ++row)
       vector(fmt::format("{}linear_attn.conv1d.{}", prefix, row),
              l.delta.convolution + row * padded_row(delta.channels()), delta.channels());
+    vector(prefix + "linear_attn.conv1d.bias", l.delta.convolution_bias, delta.channels());
     vector(prefix + "linear_attn.dt.bias", l.delta.dt_bias, delta.value_heads);
     vector(prefix + "linear_attn.decay.weight", l.delta.decay, delta.value_heads);
-    vector(prefix + "linear_attn.norm.weight", l.delta.norm, delta.value_dim);
+    vector(prefix + "linear_attn.skip.weight", l.delta.skip, delta.value_heads);
+    vector(prefix + "linear_attn.norm.weight", l.delta.norm, delta.norm_weights());
     for (std::int64_t row = 0; l.convolution && row < config_.convolved_rows; ++row)
       vector(fmt::format("{}conv.conv.{}", prefix, row), l.convolution + row * padded_row(config_.hidden),
              config_.hidden);
@@ -292,6 +294,7 @@ reference_model::rows reference_model::convolved(const std::string& name, const 
 
 reference_model::rows reference_model::mixed(std::int64_t layer, const rows& x) const {
   const mixer_kind mixer = config_.mixer_of(layer);
+  if (mixer == mixer_kind::delta && config_.delta.is_state_space) return state_space(layer, x);
   if (mixer == mixer_kind::delta) return linear_attention(layer, x);
   if (config_.is_latent()) return latent_attention(layer, x);
   return mixer == mixer_kind::convolution ? short_convolution(layer, x) : attention(layer, x);
@@ -352,6 +355,53 @@ reference_model::rows reference_model::linear_attention(std::int64_t layer, cons
       }
     }
   }
+  return linear(prefix + "out_proj", out, config_.hidden);
+}
+
+/// As Mamba-2 writes it down: dt = softplus(a + bias); S <- e^(-rate dt) S + dt v k; out = S q + skip v, times silu(z),
+/// and then the norm of each group.
+reference_model::rows reference_model::state_space(std::int64_t layer, const rows& x) const {
+  const std::string prefix = fmt::format("model.layers.{}.linear_attn.", layer);
+  const delta_config& delta = config_.delta;
+  const std::size_t key_dim = at(delta.key_dim), value_dim = at(delta.value_dim), values = at(delta.values());
+  rows vkq = convolved(prefix + "conv1d", linear(prefix + "in_proj_qkv", x, delta.channels()), delta.kernel);
+  const auto bias = weights.find(prefix + "conv1d.bias");
+  for (auto& row : vkq)
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      if (bias != weights.end()) row[c] += bias->second[c];
+      row[c] *= sigmoid(row[c]);
+    }
+  const rows z = linear(prefix + "in_proj_z", x, delta.values());
+  const rows a = linear(prefix + "in_proj_a", x, delta.value_heads);
+  rows out(x.size(), std::vector<double>(values));
+  for (std::size_t head = 0; head < at(delta.value_heads); ++head) {
+    const double weight = weights.at(prefix + "decay.weight")[head], skip = weights.at(prefix + "skip.weight")[head];
+    const double rate = delta.has_rates ? -weight : std::exp(weight);
+    const std::size_t group = head / at(delta.value_heads / delta.key_heads), first = head * value_dim;
+    const std::size_t k = values + group * key_dim, q = k + at(delta.keys());
+    rows state(value_dim, std::vector<double>(key_dim, 0.0));
+    for (std::size_t r = 0; r < x.size(); ++r) {
+      const double dt = std::log1p(std::exp(a[r][head] + weights.at(prefix + "dt.bias")[head]));
+      for (std::size_t c = 0; c < value_dim; ++c) {
+        const double v = vkq[r][first + c], gate = z[r][first + c];
+        double answer = skip * v;
+        for (std::size_t i = 0; i < key_dim; ++i) {
+          state[c][i] = std::exp(-rate * dt) * state[c][i] + dt * v * vkq[r][k + i];
+          answer += state[c][i] * vkq[r][q + i];
+        }
+        out[r][first + c] = answer * gate * sigmoid(gate);
+      }
+    }
+  }
+  const std::vector<double>& norm = weights.at(prefix + "norm.weight");
+  const std::size_t size = values / at(delta.key_heads);
+  for (auto& row : out)
+    for (std::size_t first = 0; first < values; first += size) {
+      double squares = 0;
+      for (std::size_t c = first; c < first + size; ++c) squares += row[c] * row[c];
+      const double root = std::sqrt(squares / static_cast<double>(size) + static_cast<double>(delta.norm_eps));
+      for (std::size_t c = first; c < first + size; ++c) row[c] *= norm[c] / root;
+    }
   return linear(prefix + "out_proj", out, config_.hidden);
 }
 

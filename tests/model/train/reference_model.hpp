@@ -41,6 +41,7 @@ class reference_model {
   rows latent_attention(std::int64_t layer, const rows& x) const;
   rows unit_heads(rows x, std::int64_t dim) const;
   rows linear_attention(std::int64_t layer, const rows& x) const;
+  rows state_space(std::int64_t layer, const rows& x) const;
   rows convolved(const std::string& name, const rows& x, std::int64_t most) const;
   rows mixed(std::int64_t layer, const rows& x) const;
   rows short_convolution(std::int64_t layer, const rows& x) const;
