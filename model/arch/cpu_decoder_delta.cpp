@@ -52,8 +52,7 @@ void cpu_decoder::run_delta(const pass& batch, std::int64_t layer, float_rows hi
             [&](const pass_sequence& sequence, std::int64_t head) { run_delta_head(sequence, layer, head); });
   const linear_product products[] = {output_product(linear_kind::delta_out, weights.delta_out, hidden)};
   prepare_input(batch.rows, out, products, [&](int row) {
-    if (config.is_state_space)
-      normalize_groups(with_.kernels, config, weights.delta.norm, out.row(row), out.row(row));
+    if (config.is_state_space) normalize_groups(with_.kernels, config, weights.delta.norm, out.row(row), out.row(row));
   });
   multiply(batch, layer, out, products);
 }

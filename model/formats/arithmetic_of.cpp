@@ -39,8 +39,8 @@ std::string part_of(const expert_config& experts) {
 std::string delta_part_of(const delta_config& delta) {
   const auto& [key_heads, value_heads, key_dim, value_dim, kernel, in_turn, has_rates, norm_eps, is_state_space,
                convolution_bias] = delta;
-  const std::string said = fmt::format("delta {} {} {} {} {} {} {}", key_heads, value_heads, key_dim, value_dim, kernel,
-                                       in_turn, has_rates);
+  const std::string said =
+      fmt::format("delta {} {} {} {} {} {} {}", key_heads, value_heads, key_dim, value_dim, kernel, in_turn, has_rates);
   // of others norm_eps is that of all norms
   return is_state_space ? fmt::format("{} state space {} {}", said, norm_eps, convolution_bias) : said;
 }

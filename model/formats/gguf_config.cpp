@@ -44,9 +44,7 @@ void read_kv_heads(const arch_keys& keys, model_config& into) {
     if (heads != 0 && heads != into.kv_heads)
       refuse("{}: \"{}\" has {} and {}: other numbers than one and 0 are not supported", keys.where(), keys.full(key),
              into.kv_heads, heads);
-    into.mixers.push_back(heads != 0 ? mixer_kind::attention
-                          : convolves ? mixer_kind::convolution
-                                      : mixer_kind::delta);
+    into.mixers.push_back(heads != 0 ? mixer_kind::attention : convolves ? mixer_kind::convolution : mixer_kind::delta);
   }
 }
 

@@ -50,9 +50,8 @@ void read_mixers(const fields& config, mixer_kind other, model_config& into) {
     return;
   }
   const bool by_interval = other == mixer_kind::delta;
-  for (const bool attends :
-       by_interval ? layers_that_attend(config, into.layers, into.delta.is_state_space)
-                   : listed_layers_that_attend(config, into.layers))
+  for (const bool attends : by_interval ? layers_that_attend(config, into.layers, into.delta.is_state_space)
+                                        : listed_layers_that_attend(config, into.layers))
     into.mixers.push_back(attends ? mixer_kind::attention : other);
 }
 

@@ -50,9 +50,8 @@ void read_convolutions(const fields& config, model_config& into) {
 
 bool attends_everywhere(const fields& config) {
   const auto types = config.texts("layer_types");
-  return types && std::all_of(types->begin(), types->end(), [](const std::string& type) {
-           return type == "attention" || type == "full_attention";
-         });
+  return types && std::all_of(types->begin(), types->end(),
+                              [](const std::string& type) { return type == "attention" || type == "full_attention"; });
 }
 
 void read_state_spaces(const fields& config, model_config& into) {

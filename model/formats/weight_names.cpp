@@ -93,8 +93,8 @@ void want_experts(wanted_list& want, const model_config& config, std::int64_t la
   }
 }
 
-/// What a layer of linear attention or of a state space has between its linear layers. The convolution's weights are a row for each row
-/// that it sees.
+/// What a layer of linear attention or of a state space has between its linear layers. The convolution's weights are a
+/// row for each row that it sees.
 void want_delta(wanted_list& want, const model_config& config, std::int64_t layer) {
   const delta_config& delta = config.delta;
   want.matrix(layer, delta_parts::convolution, delta.kernel, delta.channels());

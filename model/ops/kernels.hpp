@@ -219,7 +219,7 @@ struct delta_args {
   std::int64_t row_stride = 0;
   const float *decays = nullptr, *betas = nullptr;  ///< [rows, share_stride]
   std::int64_t share_stride = 0;
-  float skip = 0;  ///< of a state space
+  float skip = 0;        ///< of a state space
   float* out = nullptr;  ///< [rows, out_stride]
   std::int64_t out_stride = 0;
   float* state = nullptr;  ///< [value_dim / 16][key_dim][16]

@@ -1,4 +1,5 @@
-// Compiled once per ISA. Gradients of linear attention and of state spaces: what model/ops/delta_kernels.cpp computes, backward.
+// Compiled once per ISA. Gradients of linear attention and of state spaces: what model/ops/delta_kernels.cpp computes,
+// backward.
 #include "model/ops/vec.hpp"
 #include "model/train/train_kernels_isa.hpp"
 

@@ -167,8 +167,7 @@ void delta_pass::forward_head(const task& t, std::int64_t head, float_rows out) 
   answer(t, head, 0, t.rows, t.s.states, t.s.out);
   for (std::int64_t i = 0; i < t.rows; ++i) {
     float* const answered = t.s.out + i * dim;
-    if (!config_.is_state_space)
-      t.with.kernels.rms_norm(answered, t.in.weights.norm, dim, config_.norm_eps, answered);
+    if (!config_.is_state_space) t.with.kernels.rms_norm(answered, t.in.weights.norm, dim, config_.norm_eps, answered);
     t.with.kernels.swiglu(t.in.z.row(t.first + i) + head * dim, answered, dim, out.row(t.first + i) + head * dim);
   }
 }

@@ -7,9 +7,9 @@
 
 namespace troupe {
 
-/// Linear attention, or a state space, within each segment, forward and backward, from what its linear layers made to what the last of
-/// them reads. States are never kept: backward makes them again, that of every 32nd row first. One task is a segment
-/// and a key head, with all value heads that share it.
+/// Linear attention, or a state space, within each segment, forward and backward, from what its linear layers made to
+/// what the last of them reads. States are never kept: backward makes them again, that of every 32nd row first. One
+/// task is a segment and a key head, with all value heads that share it.
 class delta_pass {
  public:
   delta_pass(const model_config& config, std::int64_t most_rows, std::int64_t most_positions, int threads);

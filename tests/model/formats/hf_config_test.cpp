@@ -399,9 +399,10 @@ INSTANTIATE_TEST_SUITE_P(
         bad_field{"normed_heads", "cohere", {{"use_qk_norm", true}}, "use_qk_norm"},
         bad_field{"one_after_the_other", "cohere2", {{"use_parallel_block", false}}, "use_parallel_block"},
         bad_field{"clipped_heads", "olmoe", {{"clip_qkv", 8.0}}, "clip_qkv"},
-        bad_field{"mamba", "granitemoehybrid", {{"layer_types", {"mamba", "attention"}}}, "Mamba's layers"},
-        bad_field{"mamba_by_default", "granitemoehybrid", {{"num_local_experts", 0}}, "Mamba's layers"},
-        bad_field{"experts_of_granite4", "granitemoehybrid", {{"layer_types", {"attention", "attention"}}}, "experts"},
+        bad_field{"state_spaces_uneven", "granitemoehybrid", {{"mamba_n_heads", 7}}, "of a state space for 7 heads"},
+        bad_field{
+            "state_spaces_biased", "granitemoehybrid", {{"mamba_n_heads", 2}, {"mamba_proj_bias", true}}, "proj_bias"},
+        bad_field{"experts_of_granite4", "granitemoehybrid", {{"num_local_experts", -1}}, "num_local_experts"},
         bad_field{"queries_nowhere", "ministral3",
                   rope({{"type", "linear"},
                         {"factor", 2},

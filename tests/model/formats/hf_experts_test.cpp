@@ -89,6 +89,7 @@ TEST(hf_experts, granite_has_mixtures_and_a_fourth_version) {
   EXPECT_THAT(fourth.layer_ropes, ElementsAre(layer_rope::none, layer_rope::none)) << "unless it says rope";
   const json turned = {{"position_embedding_type", "rope"}};
   EXPECT_TRUE(parse(with(with(small("granitemoehybrid"), dense), turned)).layer_ropes.empty());
+  EXPECT_TRUE(fourth.mixers.empty() && !fourth.delta.is_state_space);
 }
 
 }  // namespace

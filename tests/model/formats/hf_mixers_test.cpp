@@ -1,8 +1,9 @@
-// What sets models with linear attention apart in config.json.
+// What sets models with linear attention, state spaces or short convolutions apart in config.json.
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
 #include "model/formats/arithmetic_of.hpp"
+#include "model/formats/linear_layers.hpp"
 #include "tests/model/formats/hf_config_fixture.hpp"
 
 namespace troupe {
@@ -45,6 +46,25 @@ TEST(hf_config, qwen35_is_found_where_it_also_sees_pictures) {
   EXPECT_TRUE(config.sees_pictures);
   EXPECT_EQ(config.rope.theta, 1e7);
   EXPECT_EQ(config.rotary_dim, 128);
+}
+
+TEST(hf_config, granite_has_state_spaces_between_layers_that_attend) {
+  const json sizes = {{"hidden_size", 16}, {"mamba_n_heads", 2}, {"mamba_d_state", 32}};
+  const json factors = {{"rms_norm_eps", 1e-5}, {"residual_multiplier", 0.25}};
+  const json type = with(with(small("granitemoehybrid"), sizes), factors);
+  const auto config = parse(with(type, {{"layer_types", {"mamba", "attention"}}}));
+  EXPECT_THAT(config.mixers, ElementsAre(linear, attends));
+  EXPECT_TRUE(config.delta.is_state_space && config.delta.convolution_bias);
+  EXPECT_EQ(config.delta.values(), 2 * config.hidden);
+  EXPECT_EQ(config.delta.norm_eps, 1e-5f) << "the residual factor is none of its norm's";
+  EXPECT_EQ(config.norm_eps, 16e-5f);
+  EXPECT_TRUE(config.experts.count == 8 && config.experts.taken == 2 && config.experts.shared_ffn == 1024);
+  EXPECT_THAT(arithmetic_of(config), HasSubstr("state space"));
+  EXPECT_THAT(parse(type).mixers, ElementsAre(linear, linear)) << "unless they are listed";
+  const auto kinds = linear_kinds_of(config, 0);
+  EXPECT_THAT(std::vector(kinds.begin(), kinds.begin() + 4),
+              ElementsAre(linear_kind::delta_z, linear_kind::delta_qkv, linear_kind::delta_a, linear_kind::delta_out))
+      << "as one tensor has the first three";
 }
 
 TEST(hf_config, layers_of_linear_attention_are_listed_or_all_but_every_nth) {

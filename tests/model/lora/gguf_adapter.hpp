@@ -35,7 +35,7 @@ class gguf_adapter {
   struct part {
     std::string_view theirs, gguf;
   };
-  static constexpr std::array<part, 17> parts{{{"self_attn.q_proj", "attn_q"},
+  static constexpr std::array<part, 19> parts{{{"self_attn.q_proj", "attn_q"},
                                                {"self_attn.q_a_proj", "attn_q_a"},
                                                {"self_attn.q_b_proj", "attn_q_b"},
                                                {"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa"},
@@ -50,6 +50,8 @@ class gguf_adapter {
                                                {"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
                                                {"mlp.shared_expert.up_proj", "ffn_up_shexp"},
                                                {"mlp.shared_expert.down_proj", "ffn_down_shexp"},
+                                               {"mamba.in_proj", "ssm_in"},
+                                               {"mamba.out_proj", "ssm_out"},
                                                {"shared_mlp.output_linear", "ffn_down"},
                                                {"shared_mlp.input_linear", ""}}};
 
@@ -85,7 +87,7 @@ class gguf_adapter {
   }
 
   bool turns_neighbours() const {
-    for (const std::string_view each : {"llama", "mistral3", "smollm3", "granite", "granitemoe"})
+    for (const std::string_view each : {"llama", "mistral3", "smollm3", "granite", "granitemoe", "granitehybrid"})
       if (architecture_ == each) return true;
     return false;
   }

@@ -1,4 +1,5 @@
-// Kernels of linear attention and of state spaces against plain formulas in double, and to the bit between instruction sets and chunks.
+// Kernels of linear attention and of state spaces against plain formulas in double, and to the bit between instruction
+// sets and chunks.
 #include <gtest/gtest.h>
 
 #include <cmath>

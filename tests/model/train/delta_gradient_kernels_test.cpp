@@ -1,5 +1,5 @@
-// What goes back through linear attention and state spaces, against slopes of plain formulas in double; the same on every instruction
-// set.
+// What goes back through linear attention and state spaces, against slopes of plain formulas in double; the same on
+// every instruction set.
 #include <cmath>
 #include <functional>
 #include <random>

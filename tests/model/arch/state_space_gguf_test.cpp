@@ -1,0 +1,139 @@
+// GGUF files of models with state spaces, made of the golden folders as llama.cpp's converter makes them.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "model/formats/model_files.hpp"
+#include "tests/model/arch/golden_gguf.hpp"
+
+namespace troupe {
+namespace {
+
+const std::array<renamed, 18> state_space_names = {{{"model.embed_tokens", "token_embd"},
+                                                    {"model.norm", "output_norm"},
+                                                    {"lm_head", "output"},
+                                                    {"model.layers.", "blk."},
+                                                    {"input_layernorm", "attn_norm"},
+                                                    {"post_attention_layernorm", "ffn_norm"},
+                                                    {"self_attn.q_proj", "attn_q"},
+                                                    {"self_attn.k_proj", "attn_k"},
+                                                    {"self_attn.v_proj", "attn_v"},
+                                                    {"self_attn.o_proj", "attn_output"},
+                                                    {"mamba.in_proj", "ssm_in"},
+                                                    {"mamba.conv1d", "ssm_conv1d"},
+                                                    {"mamba.dt_bias", "ssm_dt.bias"},
+                                                    {"mamba.A_log", "ssm_a"},
+                                                    {"mamba.D", "ssm_d"},
+                                                    {"mamba.norm", "ssm_norm"},
+                                                    {"mamba.out_proj", "ssm_out"},
+                                                    {"block_sparse_moe.router.layer", "ffn_gate_inp"}}};
+
+class state_space_converter {
+ public:
+  explicit state_space_converter(const std::string& model) : folder_(open_model(golden / model)) {}
+
+  std::string file() {
+    for (const auto& [name, tensor] : folder_.tensors.tensors) convert(name, as_floats(tensor));
+    return gguf_of(metadata(), made_);
+  }
+
+ private:
+  /// Scores are divided by the root of score_dim; rows are over the residual factor here, and their norms' epsilon
+  /// over its square.
+  test::gguf_builder metadata() const {
+    const model_config& config = folder_.config;
+    const delta_config& delta = config.delta;
+    test::gguf_builder file;
+    const auto u32 = [&](const char* key, std::int64_t value) {
+      file.u32(std::string("granitehybrid.") + key, static_cast<std::uint32_t>(value));
+    };
+    const auto f32 = [&](const char* key, double value) {
+      file.f32(std::string("granitehybrid.") + key, static_cast<float>(value));
+    };
+    const double residual = std::sqrt(double(delta.norm_eps) / double(config.norm_eps));
+    file.string("general.architecture", "granitehybrid");
+    f32("attention.layer_norm_rms_epsilon", delta.norm_eps), f32("rope.freq_base", config.rope.theta);
+    f32("residual_scale", residual), f32("embedding_scale", double(config.embedding_factor) * residual);
+    f32("attention.scale", 1 / std::sqrt(config.score_dim)), f32("logit_scale", 1 / double(config.logit_factor));
+    file.key("granitehybrid.rope.scaling.finetuned", 7, std::string(1, '\0'));
+    u32("block_count", config.layers), u32("embedding_length", config.hidden), u32("context_length", config.context);
+    u32("attention.head_count", config.heads), u32("feed_forward_length", config.ffn);
+    u32("ssm.conv_kernel", delta.kernel), u32("ssm.state_size", delta.key_dim), u32("ssm.group_count", delta.key_heads);
+    u32("ssm.time_step_rank", delta.value_heads), u32("ssm.inner_size", delta.values());
+    std::vector<std::uint32_t> heads;
+    for (const mixer_kind mixer : config.mixers)
+      heads.push_back(mixer == mixer_kind::attention ? static_cast<std::uint32_t>(config.kv_heads) : 0);
+    file.u32s("granitehybrid.attention.head_count_kv", heads);
+    if (config.experts.count == 0) return file;
+    u32("expert_count", config.experts.count), u32("expert_used_count", config.experts.taken);
+    u32("expert_shared_feed_forward_length", config.experts.shared_ffn);
+    return file;
+  }
+
+  void convert(const std::string& name, converted_tensor tensor) {
+    std::string to = with_names(name, state_space_names);
+    const bool has_experts = folder_.config.experts.count > 0;
+    if (to.find("shared_mlp.input_linear") != to.npos || to.find("block_sparse_moe.input_linear") != to.npos)
+      return put_halves(to, tensor);
+    to = with_names(to,
+                    std::array<renamed, 2>{{{"shared_mlp.output_linear", has_experts ? "ffn_down_shexp" : "ffn_down"},
+                                            {"block_sparse_moe.output_linear", "ffn_down_exps"}}});
+    const auto is = [&](const char* part) { return to.find(part) != to.npos; };
+    if (is("attn_q")) interleave(tensor, folder_.config.heads);
+    if (is("attn_k")) interleave(tensor, folder_.config.kv_heads);
+    if (is("ssm_conv1d.weight")) tensor.sizes.erase(tensor.sizes.begin() + 1);
+    if (is("ssm_norm"))
+      tensor.sizes = {static_cast<std::uint64_t>(folder_.config.delta.norm_size()),
+                      static_cast<std::uint64_t>(folder_.config.delta.key_heads)};
+    if (is("ssm_a") || is("ssm_d")) {
+      if (to.ends_with("ssm_a") || to.ends_with("ssm_d")) tensor.sizes = {1, tensor.sizes[0]};
+      for (float& value : tensor.values)
+        if (to.ends_with("ssm_a")) value = -std::exp(value);
+    }
+    made_[to] = std::move(tensor);
+  }
+
+  /// Gate and up, of the mlp or of each expert.
+  void put_halves(const std::string& to, const converted_tensor& both) {
+    const bool is_shared = to.find("shared_mlp") != to.npos, has_experts = folder_.config.experts.count > 0;
+    const std::string layer = to.substr(0, 6), ending = !is_shared ? "_exps" : has_experts ? "_shexp" : "";
+    const auto half = static_cast<std::ptrdiff_t>(both.sizes[0] * both.sizes[1] / 2);
+    std::vector<std::uint64_t> sizes = both.sizes;
+    sizes[1] /= 2;
+    for (auto from = both.values.begin(); from != both.values.end();)
+      for (const char* part : {"ffn_gate", "ffn_up"}) {
+        converted_tensor& one = made_[layer + part + ending + ".weight"];
+        one.sizes = sizes;
+        one.values.insert(one.values.end(), from, from + half);
+        from += half;
+      }
+  }
+
+  /// The two halves of each head become neighbours.
+  static void interleave(converted_tensor& tensor, std::int64_t heads) {
+    const auto width = static_cast<std::int64_t>(tensor.sizes[0]);
+    const std::int64_t dim = static_cast<std::int64_t>(tensor.sizes[1]) / heads;
+    const std::vector<float> from = tensor.values;
+    for (std::int64_t row = 0; row < heads * dim; ++row) {
+      const std::int64_t within = row % dim, to = row - within + within % (dim / 2) * 2 + within / (dim / 2);
+      std::copy_n(from.begin() + row * width, width, tensor.values.begin() + to * width);
+    }
+  }
+
+  model_files folder_;
+  converted_tensors made_;
+};
+
+TEST(gguf_of_state_spaces, gives_the_reference_logits) {
+  expect_golden_logits(state_space_converter("granite-h").file(), "granite-h");
+}
+
+TEST(gguf_of_state_spaces, may_have_experts) {
+  expect_golden_logits(state_space_converter("granite-h-moe").file(), "granite-h-moe");
+}
+
+}  // namespace
+}  // namespace troupe
