@@ -34,12 +34,6 @@ engine_request resumed_request(const engine_request& request, std::int32_t index
 
 }  // namespace
 
-sampling_params engine_request::sampling_from(std::size_t length) const {
-  sampling_params rest = sampling;
-  if (length > sequence.prompt.size()) rest.prompt_logprobs.reset();  // these came with the first token
-  return rest;
-}
-
 replica_scheduler::replica_scheduler(batch_scheduler::options options, std::int64_t vocab_size)
     : vocab_size_(vocab_size), decisions_(std::move(options)) {}
 

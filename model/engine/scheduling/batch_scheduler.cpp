@@ -237,16 +237,6 @@ std::uint64_t batch_scheduler::served(tenant_id tenant, request_priority priorit
   return queue_of(priority).served(tenant);
 }
 
-batch_scheduler::counters& batch_scheduler::counters::operator+=(const counters& other) {
-  steps += other.steps;
-  preemptions += other.preemptions;
-  urgencies += other.urgencies;
-  computed_tokens += other.computed_tokens;
-  looked_up_tokens += other.looked_up_tokens;
-  reused_tokens += other.reused_tokens;
-  return *this;
-}
-
 batch_scheduler::statistics batch_scheduler::stats() const {
   statistics all{counts_};
   all.waiting = waiting();

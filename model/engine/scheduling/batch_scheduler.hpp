@@ -59,6 +59,7 @@
 #include "model/engine/scheduling/adapter_slots.hpp"
 #include "model/engine/scheduling/fair_queue.hpp"
 #include "model/engine/scheduling/prompt_allowance.hpp"
+#include "model/engine/scheduling/scheduler_counters.hpp"
 #include "model/engine/scheduling/sequence_blocks.hpp"
 #include "model/engine/scheduling/sequence_request.hpp"
 #include "model/engine/scheduling/step_plan.hpp"
@@ -101,13 +102,7 @@ class batch_scheduler {
     /// loading, and the sequence is passed over until it is `true`. Without it all could.
     std::function<bool(adapter_version)> is_ready = {};
   };
-  struct counters {
-    std::uint64_t steps = 0, preemptions = 0, urgencies = 0;
-    std::uint64_t computed_tokens = 0;
-    std::uint64_t looked_up_tokens = 0, reused_tokens = 0;  ///< in the prefix cache by those that start; found there
-    counters& operator+=(const counters& other);
-  };
-  struct statistics : counters {
+  struct statistics : scheduler_counters {
     std::size_t waiting = 0, running = 0;  ///< sequences
   };
 
@@ -328,7 +323,7 @@ class batch_scheduler {
   std::uint64_t batch_served_ = 0;
   std::array<std::uint64_t, priorities> last_turn_{};  ///< the last step in which a class had its turn
   start_pace pace_;
-  counters counts_;
+  scheduler_counters counts_;
 };
 
 }  // namespace troupe
