@@ -33,14 +33,14 @@ bool batch_scheduler::can_foresee(const flying_step& step) const {
 
 /// The next step has nothing for it in any case.
 bool batch_scheduler::will_end(const flying_row& row) const {
-  const sequence_state& sequence = *row.sequence;
+  const scheduled_sequence& sequence = *row.sequence;
   if (!sequence.followers.empty()) return false;
   return sequence.cancelled || (row.complete && row.to + 1 >= sequence.limit);
 }
 
 void batch_scheduler::foresee(flying_step& step) {
   for (flying_row& row : step.rows) {
-    sequence_state& sequence = *row.sequence;
+    scheduled_sequence& sequence = *row.sequence;
     if (will_end(row)) {
       leave_slots(sequence);
       continue;
@@ -54,7 +54,7 @@ void batch_scheduler::foresee(flying_step& step) {
 
 /// The step never lands.
 void batch_scheduler::take_back(const flying_row& row) {
-  sequence_state& sequence = *row.sequence;
+  scheduled_sequence& sequence = *row.sequence;
   sequence.in_flight = step_id{};
   sequence.foreseen = false;
   if (row.foreseen && row.complete) sequence.tokens.pop_back();

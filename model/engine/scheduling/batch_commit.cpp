@@ -15,7 +15,7 @@ class batch_scheduler::outcome_search {
  public:
   explicit outcome_search(std::span<const sequence_outcome> outcomes) : outcomes_(outcomes) {}
 
-  const sequence_outcome& of(const sequence_state& sequence) {
+  const sequence_outcome& of(const scheduled_sequence& sequence) {
     for (std::size_t tried = 0; tried < outcomes_.size(); ++tried) {
       if (next_ == outcomes_.size()) next_ = 0;
       const sequence_outcome& outcome = outcomes_[next_++];
@@ -47,7 +47,7 @@ std::span<const ended_sequence> batch_scheduler::commit(step_id step, std::span<
 }
 
 void batch_scheduler::land(const flying_row& row, step_id step, outcome_search& outcomes) {
-  sequence_state& sequence = *row.sequence;
+  scheduled_sequence& sequence = *row.sequence;
   if (sequence.in_flight == step) sequence.in_flight = step_id{}, sequence.foreseen = false;
   if (sequence.cancelled && sequence.followers.empty()) {
     if (row.kept_at) beginnings_.put_back(*row.kept_at);
@@ -61,16 +61,16 @@ void batch_scheduler::land(const flying_row& row, step_id step, outcome_search& 
   if (!row.complete) return;
   sequence_list followers = std::move(sequence.followers);
   sequence.followers.clear();
-  for (sequence_state* follower : followers) fork(sequence, *follower);
+  for (scheduled_sequence* follower : followers) fork(sequence, *follower);
   if (sequence.cancelled)
     remove(sequence);
   else
     take_outcome(sequence, row, outcomes.of(sequence));
-  for (sequence_state* follower : followers) take_outcome(*follower, row, outcomes.of(*follower));
+  for (scheduled_sequence* follower : followers) take_outcome(*follower, row, outcomes.of(*follower));
 }
 
 /// What the row computed, to its end, can be found by others now, with the state that was kept of it.
-void batch_scheduler::keep_beginning(const sequence_state& sequence, const flying_row& row) {
+void batch_scheduler::keep_beginning(const scheduled_sequence& sequence, const flying_row& row) {
   if (!row.kept_at) return;
   const std::size_t blocks = row.to / block_tokens;
   if (sequence.published == blocks)
@@ -80,12 +80,12 @@ void batch_scheduler::keep_beginning(const sequence_state& sequence, const flyin
 }
 
 /// The prompt is computed: a further answer goes on from it by itself. Its slot is taken already.
-void batch_scheduler::fork(const sequence_state& leader, sequence_state& follower) {
+void batch_scheduler::fork(const scheduled_sequence& leader, scheduled_sequence& follower) {
   follower.leader = nullptr;
   follower.phase = sequence_phase::running;
   follower.has_slots = true;
   take_state(follower);
-  if (options_.keeps_states) state_copies_.push_back({leader.state, follower.state, follower.id});
+  if (options_.keeps_states) state_copies_.push_back({leader.state_place, follower.state_place, follower.id});
   follower.tokens.reserve(leader.tokens.size() + block_tokens);
   follower.tokens = leader.tokens;
   follower.charged = true;
@@ -97,7 +97,8 @@ void batch_scheduler::fork(const sequence_state& leader, sequence_state& followe
   running_.push_back(&follower);
 }
 
-void batch_scheduler::take_outcome(sequence_state& sequence, const flying_row& row, const sequence_outcome& outcome) {
+void batch_scheduler::take_outcome(scheduled_sequence& sequence, const flying_row& row,
+                                   const sequence_outcome& outcome) {
   append(sequence, row, outcome);
   if (outcome.finished) return end(sequence, outcome.cut ? end_reason::length : end_reason::stop);
   if (sequence.tokens.size() >= sequence.limit) return end(sequence, end_reason::length);
@@ -108,7 +109,7 @@ void batch_scheduler::take_outcome(sequence_state& sequence, const flying_row& r
 }
 
 /// Of the tokens that were fed, the right ones count as computed: all known ones, and the guesses that held.
-void batch_scheduler::append(sequence_state& sequence, const flying_row& row, const sequence_outcome& outcome) {
+void batch_scheduler::append(scheduled_sequence& sequence, const flying_row& row, const sequence_outcome& outcome) {
   const auto taken = outcome.tokens.size();
   if (row.foreseen) sequence.tokens.pop_back();
   assert(sequence.tokens.size() == row.to);
@@ -125,7 +126,7 @@ void batch_scheduler::append(sequence_state& sequence, const flying_row& row, co
 }
 
 /// Where another step that has the sequence is in flight already, what that brings means nothing.
-void batch_scheduler::end(sequence_state& sequence, end_reason reason) {
+void batch_scheduler::end(scheduled_sequence& sequence, end_reason reason) {
   ended_.push_back({sequence.id, reason});
   sequence.cancelled = true;
   leave_slots(sequence);

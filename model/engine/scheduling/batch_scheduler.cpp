@@ -49,14 +49,14 @@ batch_scheduler::batch_scheduler(options chosen)
 
 batch_scheduler::~batch_scheduler() = default;
 
-batch_scheduler::sequence_state* batch_scheduler::find(sequence_id id) const {
+batch_scheduler::scheduled_sequence* batch_scheduler::find(sequence_id id) const {
   const auto found = sequences_.find(id);
   return found == sequences_.end() ? nullptr : found->second.get();
 }
 
 /// The answer that computes its prompt: mostly itself.
-const batch_scheduler::sequence_state* batch_scheduler::find_leader(sequence_id id) const {
-  const sequence_state* sequence = find(id);
+const batch_scheduler::scheduled_sequence* batch_scheduler::find_leader(sequence_id id) const {
+  const scheduled_sequence* sequence = find(id);
   return sequence != nullptr && sequence->leader != nullptr ? sequence->leader : sequence;
 }
 
@@ -88,7 +88,7 @@ bool batch_scheduler::plan_next(planning& step) {
 /// Those that wait keep nobody from anything: perhaps there is no room for them for a long time.
 bool batch_scheduler::suspect_runs() const {
   return suspects_.any() &&
-         std::any_of(running_.begin(), running_.end(), [](const sequence_state* each) { return each->suspect(); });
+         std::any_of(running_.begin(), running_.end(), [](const scheduled_sequence* each) { return each->suspect(); });
 }
 
 /// A step with somebody's answer lasted until now.
@@ -98,7 +98,7 @@ void batch_scheduler::note_time(std::optional<mixed_step>& step, instant now) {
 }
 
 bool batch_scheduler::cancel(sequence_id id) {
-  sequence_state* sequence = find(id);
+  scheduled_sequence* sequence = find(id);
   if (sequence == nullptr || sequence->cancelled) return false;
   if (sequence->phase == sequence_phase::following) {
     cancel_follower(*sequence);
@@ -110,8 +110,8 @@ bool batch_scheduler::cancel(sequence_id id) {
   return true;
 }
 
-void batch_scheduler::cancel_follower(sequence_state& sequence) {
-  sequence_state& leader = *sequence.leader;
+void batch_scheduler::cancel_follower(scheduled_sequence& sequence) {
+  scheduled_sequence& leader = *sequence.leader;
   std::erase(leader.followers, &sequence);
   if (leader.phase == sequence_phase::running) --slots_;
   queue_of(sequence).leave(sequence);
@@ -120,7 +120,7 @@ void batch_scheduler::cancel_follower(sequence_state& sequence) {
 }
 
 /// From waiting to running. Its blocks are there.
-void batch_scheduler::start(sequence_state& sequence, instant now) {
+void batch_scheduler::start(scheduled_sequence& sequence, instant now) {
   queue_of(sequence).remove(sequence);
   sequence.phase = sequence_phase::running;
   sequence.stalled = false;
@@ -130,7 +130,7 @@ void batch_scheduler::start(sequence_state& sequence, instant now) {
   adapters_.stop_waiting(*sequence.use, step_);
   take_slots(sequence);
   if (options_.keeps_states && sequence.computed > 0)
-    state_copies_.push_back({beginnings_.use(sequence.place.last), sequence.state, sequence.id});
+    state_copies_.push_back({beginnings_.use(sequence.place.last), sequence.state_place, sequence.id});
   started_.push_back(&sequence);
   if (!sequence.charged) queue_of(sequence).charge(sequence, prompt_cost * sequence.pending());
   sequence.charged = true;
@@ -138,7 +138,7 @@ void batch_scheduler::start(sequence_state& sequence, instant now) {
 }
 
 /// From running to waiting. The caller takes it out of running_.
-void batch_scheduler::preempt(sequence_state& sequence) {
+void batch_scheduler::preempt(scheduled_sequence& sequence) {
   assert(sequence.landed() && (!sequence.cancelled || !sequence.followers.empty()));
   ++counts_.preemptions;
   adapters_.wait(sequence.adapter, step_);
@@ -148,34 +148,34 @@ void batch_scheduler::preempt(sequence_state& sequence) {
   queue_of(sequence).push_preempted(sequence);
 }
 
-void batch_scheduler::stop_running(sequence_state& sequence) {
+void batch_scheduler::stop_running(scheduled_sequence& sequence) {
   blocks_.clear(sequence);
   leave_slots(sequence);
   adapters_.stop_running(*sequence.use, step_);
 }
 
-void batch_scheduler::take_slots(sequence_state& sequence) {
+void batch_scheduler::take_slots(scheduled_sequence& sequence) {
   slots_ += sequence.slots();
   sequence.has_slots = true;
   take_state(sequence);
 }
 
 /// There is one for each sequence that has a slot.
-void batch_scheduler::take_state(sequence_state& sequence) {
+void batch_scheduler::take_state(scheduled_sequence& sequence) {
   if (!options_.keeps_states) return;
-  sequence.state = free_states_.back();
+  sequence.state_place = free_states_.back();
   free_states_.pop_back();
 }
 
 /// A step in flight may still have it: whoever gets its state next is in a later one.
-void batch_scheduler::leave_slots(sequence_state& sequence) {
+void batch_scheduler::leave_slots(scheduled_sequence& sequence) {
   if (!std::exchange(sequence.has_slots, false)) return;
   slots_ -= sequence.slots();
-  if (options_.keeps_states) free_states_.push_back(sequence.state);
+  if (options_.keeps_states) free_states_.push_back(sequence.state_place);
 }
 
 /// Out of everything; it is gone afterwards.
-void batch_scheduler::remove(sequence_state& sequence) {
+void batch_scheduler::remove(scheduled_sequence& sequence) {
   assert(sequence.landed() && sequence.followers.empty());
   stop_being_urgent(sequence);
   if (sequence.phase == sequence_phase::waiting) {
@@ -201,7 +201,7 @@ void batch_scheduler::forget_stored(life_end why) {
   flying_.clear();
   landed_.reset();
   suspect_next_ = {};
-  for (const sequence_list all = running_; sequence_state * sequence : all) {
+  for (const sequence_list all = running_; scheduled_sequence * sequence : all) {
     if (sequence->cancelled && sequence->followers.empty())
       remove(*sequence);
     else
@@ -213,22 +213,22 @@ void batch_scheduler::forget_stored(life_end why) {
 }
 
 lost_steps batch_scheduler::lost_with(sequence_id id) const {
-  const sequence_state* sequence = find_leader(id);
+  const scheduled_sequence* sequence = find_leader(id);
   return sequence ? sequence->lost : lost_steps{};
 }
 
 std::span<const token_id> batch_scheduler::text_of(sequence_id id) const {
-  const sequence_state* sequence = find(id);
+  const scheduled_sequence* sequence = find(id);
   return sequence ? sequence->known() : std::span<const token_id>();
 }
 
 bool batch_scheduler::is_waiting(sequence_id id) const {
-  const sequence_state* sequence = find_leader(id);
+  const scheduled_sequence* sequence = find_leader(id);
   return sequence && sequence->phase == sequence_phase::waiting;
 }
 
 std::optional<batch_scheduler::sequence_start> batch_scheduler::start_of(sequence_id id) const {
-  const sequence_state* sequence = find_leader(id);
+  const scheduled_sequence* sequence = find_leader(id);
   if (!sequence || !sequence->first_start) return std::nullopt;
   return sequence_start{*sequence->first_start, sequence->reused};
 }
@@ -240,8 +240,8 @@ std::uint64_t batch_scheduler::served(tenant_id tenant, request_priority priorit
 batch_scheduler::statistics batch_scheduler::stats() const {
   statistics all{counts_};
   all.waiting = waiting();
-  all.running =
-      to_size(std::count_if(running_.begin(), running_.end(), [](const sequence_state* s) { return s->has_slots; }));
+  all.running = to_size(
+      std::count_if(running_.begin(), running_.end(), [](const scheduled_sequence* s) { return s->has_slots; }));
   all.steps = step_;
   return all;
 }
@@ -258,12 +258,12 @@ bool batch_scheduler::is_consistent() const {
   std::size_t slots = 0, running = 0, waiting = 0, suspects = 0;
   std::vector<std::int32_t> states = free_states_;
   for (const auto& [id, owned] : sequences_) {
-    const sequence_state& sequence = *owned;
+    const scheduled_sequence& sequence = *owned;
     suspects += sequence.suspect();
     running += sequence.phase == sequence_phase::running;
     waiting += sequence.phase == sequence_phase::waiting;
     if (sequence.has_slots) slots += sequence.slots();
-    if (sequence.has_slots && options_.keeps_states) states.push_back(sequence.state);
+    if (sequence.has_slots && options_.keeps_states) states.push_back(sequence.state_place);
     if (sequence.phase != sequence_phase::running && !sequence.blocks.empty()) return false;
     for (const block_id block : sequence.blocks) ++holders[to_size(block.value)];
   }

@@ -111,7 +111,7 @@ class batch_scheduler {
   ~batch_scheduler();
 
   result<accepted_request, refused_request> submit(sequence_request request);
-  /// The sequence ends here, in whatever state it is; its blocks become free once no step needs them. False where it
+  /// The sequence ends here, whatever it is doing; its blocks become free once no step needs them. False where it
   /// has ended already. There will be no other word of its end.
   bool cancel(sequence_id id);
 
@@ -157,8 +157,8 @@ class batch_scheduler {
   static constexpr std::size_t most_proposals = 8;                  ///< guesses per sequence and step
   static constexpr std::uint64_t prompt_cost = 1, answer_cost = 2;  ///< virtual tokens for a token
 
-  using sequence_state = detail::sequence_state;
-  using sequence_list = std::vector<sequence_state*>;
+  using scheduled_sequence = detail::scheduled_sequence;
+  using sequence_list = std::vector<scheduled_sequence*>;
   /// A step that somebody who reads an answer along waits for.
   struct mixed_step {
     instant since;
@@ -174,7 +174,7 @@ class batch_scheduler {
     std::optional<mixed_step> mixed = {};
   };
   struct flying_row {
-    sequence_state* sequence;
+    scheduled_sequence* sequence;
     std::size_t from = 0, to = 0;  ///< positions of the known tokens that it feeds
     std::int32_t proposals = 0;
     bool complete = false;                     ///< those are all that are known
@@ -198,9 +198,9 @@ class batch_scheduler {
   std::optional<refused_request> check(const sequence_request& request) const;
   bool could_ever_fit(const sequence_request& request) const;
   duration retry_after() const;
-  sequence_state& add();
-  sequence_state& add_leader(sequence_request request);
-  sequence_state& add_follower(sequence_state& leader);
+  scheduled_sequence& add();
+  scheduled_sequence& add_leader(sequence_request request);
+  scheduled_sequence& add_follower(scheduled_sequence& leader);
 
   // batch_ahead.cpp: what a step in flight will do
   bool can_foresee(const flying_step& step) const;
@@ -213,43 +213,43 @@ class batch_scheduler {
   bool suspect_runs() const;
   bool must_fly_alone() const { return suspect_next_.value != 0 || suspect_runs(); }
   void note_time(std::optional<mixed_step>& step, instant now);
-  sequence_state* find(sequence_id id) const;
-  const sequence_state* find_leader(sequence_id id) const;
-  void start(sequence_state& sequence, instant now);
-  void preempt(sequence_state& sequence);
-  void stop_running(sequence_state& sequence);
-  void take_slots(sequence_state& sequence);
-  void take_state(sequence_state& sequence);
-  void leave_slots(sequence_state& sequence);
-  void remove(sequence_state& sequence);
-  void cancel_follower(sequence_state& sequence);
+  scheduled_sequence* find(sequence_id id) const;
+  const scheduled_sequence* find_leader(sequence_id id) const;
+  void start(scheduled_sequence& sequence, instant now);
+  void preempt(scheduled_sequence& sequence);
+  void stop_running(scheduled_sequence& sequence);
+  void take_slots(scheduled_sequence& sequence);
+  void take_state(scheduled_sequence& sequence);
+  void leave_slots(scheduled_sequence& sequence);
+  void remove(scheduled_sequence& sequence);
+  void cancel_follower(scheduled_sequence& sequence);
 
   // batch_urgency.cpp: who must not wait any longer
   void declare_urgent();
   void declare_overdue_adapters();
   void declare_overdue_batch();
   void declare_overdue_heads();
-  void make_urgent(sequence_state& sequence, std::int64_t tokens);
-  void stop_being_urgent(sequence_state& sequence);
-  sequence_state* oldest_waiting(request_priority priority) const;
+  void make_urgent(scheduled_sequence& sequence, std::int64_t tokens);
+  void stop_being_urgent(scheduled_sequence& sequence);
+  scheduled_sequence* oldest_waiting(request_priority priority) const;
 
   // batch_admission.cpp: who runs, and in which blocks
   void give_blocks_to_all(planning& step);
   void give_blocks_to_urgent(planning& step);
   void give_blocks_to_running(request_priority priority, planning& step);
-  void give_blocks(sequence_state& sequence, planning& step);
+  void give_blocks(scheduled_sequence& sequence, planning& step);
   void admit_new(request_priority priority, planning& step);
   bool admit_awaited(request_priority priority, planning& step);
-  sequence_state* next_in_line(request_priority priority) const;
-  bool is_ready(const sequence_state& sequence) const;
-  bool admit(sequence_state& sequence, planning& step);
-  bool make_slots(const sequence_state& sequence);
-  bool make_adapter_slot(const sequence_state& sequence);
-  detail::adapter_use* adapter_to_push_out(const sequence_state& sequence) const;
-  bool make_blocks(sequence_state& sequence, const planning& step);
-  void note_reused(sequence_state& sequence, std::size_t tokens);
-  std::size_t reserve_beside(const sequence_state& sequence) const;
-  bool push_out_for(const sequence_state& newcomer);
+  scheduled_sequence* next_in_line(request_priority priority) const;
+  bool is_ready(const scheduled_sequence& sequence) const;
+  bool admit(scheduled_sequence& sequence, planning& step);
+  bool make_slots(const scheduled_sequence& sequence);
+  bool make_adapter_slot(const scheduled_sequence& sequence);
+  detail::adapter_use* adapter_to_push_out(const scheduled_sequence& sequence) const;
+  bool make_blocks(scheduled_sequence& sequence, const planning& step);
+  void note_reused(scheduled_sequence& sequence, std::size_t tokens);
+  std::size_t reserve_beside(const scheduled_sequence& sequence) const;
+  bool push_out_for(const scheduled_sequence& newcomer);
   template <class Allowed>
   bool push_out_last(Allowed&& allowed);
   /// That sequences have still to compute.
@@ -269,26 +269,26 @@ class batch_scheduler {
   detail::prompt_shares share_out(std::int64_t tokens) const;
   std::int64_t prompt_budget() const;
   void give_proposals(std::int64_t left, const planning& step);
-  std::size_t affordable_proposals(const sequence_state& sequence, std::int64_t left, const planning& step) const;
+  std::size_t affordable_proposals(const scheduled_sequence& sequence, std::int64_t left, const planning& step) const;
   void write_rows(const planning& step);
-  std::size_t most_tokens(const sequence_state& sequence) const;
-  std::size_t next_to_keep(const sequence_state& sequence) const;
-  std::optional<std::int32_t> keep_state(sequence_state& sequence, std::size_t to);
+  std::size_t most_tokens(const scheduled_sequence& sequence) const;
+  std::size_t next_to_keep(const scheduled_sequence& sequence) const;
+  std::optional<std::int32_t> keep_state(scheduled_sequence& sequence, std::size_t to);
 
   // batch_commit.cpp: what a step's outcome changes
   class outcome_search;
-  void keep_beginning(const sequence_state& sequence, const flying_row& row);
+  void keep_beginning(const scheduled_sequence& sequence, const flying_row& row);
   void land(const flying_row& row, step_id step, outcome_search& outcomes);
-  void fork(const sequence_state& leader, sequence_state& follower);
-  void take_outcome(sequence_state& sequence, const flying_row& row, const sequence_outcome& outcome);
-  void append(sequence_state& sequence, const flying_row& row, const sequence_outcome& outcome);
-  void end(sequence_state& sequence, end_reason reason);
+  void fork(const scheduled_sequence& leader, scheduled_sequence& follower);
+  void take_outcome(scheduled_sequence& sequence, const flying_row& row, const sequence_outcome& outcome);
+  void append(scheduled_sequence& sequence, const flying_row& row, const sequence_outcome& outcome);
+  void end(scheduled_sequence& sequence, end_reason reason);
 
   /// Whether sequences can go on from what others have computed.
   bool shares_beginnings() const { return !options_.keeps_states || beginnings_.any(); }
   static std::size_t index_of(request_priority priority) { return to_size(priority); }
   const detail::fair_queue& queue_of(request_priority priority) const { return queues_[index_of(priority)]; }
-  detail::fair_queue& queue_of(const sequence_state& sequence) { return queues_[index_of(sequence.priority)]; }
+  detail::fair_queue& queue_of(const scheduled_sequence& sequence) { return queues_[index_of(sequence.priority)]; }
   std::size_t waiting() const { return queues_[0].size() + queues_[1].size(); }
 
   options options_;
@@ -300,7 +300,7 @@ class batch_scheduler {
   detail::sequence_blocks blocks_;
   detail::adapter_slots adapters_;
   std::array<detail::fair_queue, priorities> queues_;
-  std::unordered_map<sequence_id, std::unique_ptr<sequence_state>> sequences_;
+  std::unordered_map<sequence_id, std::unique_ptr<scheduled_sequence>> sequences_;
 
   sequence_list running_;  ///< in order while a step is planned
   sequence_list started_;  ///< of the step being planned

@@ -9,23 +9,23 @@
 namespace troupe {
 
 using detail::ranks_before;
-using detail::sequence_state;
+using detail::scheduled_sequence;
 
 namespace {
 
-void write_answers(const sequence_state& sequence, planned_row& row, step_plan& plan) {
+void write_answers(const scheduled_sequence& sequence, planned_row& row, step_plan& plan) {
   row.first_answer = static_cast<std::int32_t>(plan.answers.size());
   if (!row.complete) return;
   if (!sequence.cancelled) plan.answers.push_back(sequence.id);
-  for (const sequence_state* follower : sequence.followers) plan.answers.push_back(follower->id);
+  for (const scheduled_sequence* follower : sequence.followers) plan.answers.push_back(follower->id);
   row.answers = static_cast<std::int32_t>(plan.answers.size()) - row.first_answer;
 }
 
-planned_row& write_row(sequence_state& sequence, step_plan& plan) {
+planned_row& write_row(scheduled_sequence& sequence, step_plan& plan) {
   planned_row& row = plan.rows.emplace_back();
   row.sequence = sequence.id;
   row.adapter = sequence.adapter;
-  row.state = sequence.state;
+  row.state = sequence.state_place;
   row.position = static_cast<std::int64_t>(sequence.computed);
   row.first_token = static_cast<std::int32_t>(plan.tokens.size());
   row.proposals = sequence.planned_proposals;
@@ -61,14 +61,14 @@ std::size_t end_to_keep(std::size_t prompt_tokens) {
 /// While a suspect runs, one step is.
 void batch_scheduler::choose_rows() {
   chosen_.clear();
-  for (sequence_state* sequence : running_)
+  for (scheduled_sequence* sequence : running_)
     if (sequence->can_join() && !sequence->stalled) chosen_.push_back(sequence);
   if (suspects_.any()) suspects_.part(chosen_);
   if (suspect_runs()) return;
   const auto steps = to_size(options_.steps_in_flight);
   const std::size_t share = ceil_div(running_.size(), steps);
   if (chosen_.size() <= share) return;
-  const auto waited_longer = [](const sequence_state* a, const sequence_state* b) {
+  const auto waited_longer = [](const scheduled_sequence* a, const scheduled_sequence* b) {
     return a->last_step != b->last_step ? a->last_step < b->last_step : ranks_before(*a, *b);
   };
   std::nth_element(chosen_.begin(), chosen_.begin() + static_cast<std::ptrdiff_t>(share), chosen_.end(), waited_longer);
@@ -83,7 +83,7 @@ std::int64_t batch_scheduler::give_tokens(planning& step) {
   assert(most >= 0);
   std::int64_t left = most;
   detail::prompt_shares shares = share_out(left);
-  for (sequence_state* sequence : chosen_) {
+  for (scheduled_sequence* sequence : chosen_) {
     const bool is_batch = sequence->in_batch_tier(), is_short = !costs_.is_long(*sequence);
     const std::int64_t more = std::min(static_cast<std::int64_t>(most_tokens(*sequence)) - 1,
                                        costs_.affordable(*sequence, shares.most_for(is_batch, is_short)));
@@ -97,13 +97,13 @@ std::int64_t batch_scheduler::give_tokens(planning& step) {
 }
 
 /// A step ends where the sequence's state is to be kept.
-std::size_t batch_scheduler::most_tokens(const sequence_state& sequence) const {
+std::size_t batch_scheduler::most_tokens(const scheduled_sequence& sequence) const {
   const std::size_t most = sequence.most_tokens(), keep = next_to_keep(sequence);
   return keep == 0 ? most : std::min(most, keep - sequence.computed);
 }
 
 /// The next position at which its state is worth a place; 0: none.
-std::size_t batch_scheduler::next_to_keep(const sequence_state& sequence) const {
+std::size_t batch_scheduler::next_to_keep(const scheduled_sequence& sequence) const {
   if (!beginnings_.any() || !sequence.publishing) return 0;
   for (const std::size_t place : {sequence.branch, end_to_keep(sequence.prompt_tokens)})
     if (place > sequence.computed && place >= sequence.kept + options_.worth_keeping) return place;
@@ -111,10 +111,10 @@ std::size_t batch_scheduler::next_to_keep(const sequence_state& sequence) const 
 }
 
 /// The place where it will be kept once the row has come to `to`; none if it is not to be, or there is none.
-std::optional<std::int32_t> batch_scheduler::keep_state(sequence_state& sequence, std::size_t to) {
+std::optional<std::int32_t> batch_scheduler::keep_state(scheduled_sequence& sequence, std::size_t to) {
   if (to != next_to_keep(sequence)) return std::nullopt;
   const auto place = beginnings_.take();
-  if (place) state_copies_.push_back({sequence.state, *place, sequence.id});
+  if (place) state_copies_.push_back({sequence.state_place, *place, sequence.id});
   sequence.kept = to;
   return place;
 }
@@ -122,7 +122,7 @@ std::optional<std::int32_t> batch_scheduler::keep_state(sequence_state& sequence
 /// What prompts may have of so many tokens.
 detail::prompt_shares batch_scheduler::share_out(std::int64_t tokens) const {
   detail::prompt_shares::demand wanted;
-  for (const sequence_state* sequence : chosen_) {
+  for (const scheduled_sequence* sequence : chosen_) {
     const std::int64_t more = costs_.of(*sequence, static_cast<std::int64_t>(sequence->pending()) - 1);
     const bool is_batch = sequence->in_batch_tier();
     if (is_batch) wanted.batch += more;
@@ -138,13 +138,13 @@ std::int64_t batch_scheduler::prompt_budget() const {
 }
 
 bool batch_scheduler::somebody_reads() const {
-  return std::any_of(chosen_.begin(), chosen_.end(), [](const sequence_state* s) {
+  return std::any_of(chosen_.begin(), chosen_.end(), [](const scheduled_sequence* s) {
     return s->decoding() && s->priority == request_priority::interactive;
   });
 }
 
 void batch_scheduler::give_proposals(std::int64_t left, const planning& step) {
-  for (sequence_state* sequence : chosen_) {
+  for (scheduled_sequence* sequence : chosen_) {
     const std::size_t guesses = affordable_proposals(*sequence, left, step);
     sequence->planned_proposals = static_cast<std::int32_t>(guesses);
     sequence->proposals.resize(guesses);
@@ -154,7 +154,7 @@ void batch_scheduler::give_proposals(std::int64_t left, const planning& step) {
 }
 
 /// Guesses may take blocks that are left over, but leave some for the others' next tokens.
-std::size_t batch_scheduler::affordable_proposals(const sequence_state& sequence, std::int64_t left,
+std::size_t batch_scheduler::affordable_proposals(const scheduled_sequence& sequence, std::int64_t left,
                                                   const planning& step) const {
   if (sequence.proposals.empty() || sequence.pending() != 1) return 0;
   const std::size_t known = sequence.tokens.size();
@@ -166,7 +166,7 @@ std::size_t batch_scheduler::affordable_proposals(const sequence_state& sequence
 }
 
 void batch_scheduler::write_rows(const planning& step) {
-  std::sort(chosen_.begin(), chosen_.end(), [](const sequence_state* a, const sequence_state* b) {
+  std::sort(chosen_.begin(), chosen_.end(), [](const scheduled_sequence* a, const scheduled_sequence* b) {
     return a->adapter != b->adapter ? a->adapter < b->adapter : ranks_before(*a, *b);
   });
   flying_step& flying = flying_.emplace_back();
@@ -176,7 +176,7 @@ void batch_scheduler::write_rows(const planning& step) {
     flying.rows = std::move(spare_lists_.back());
     spare_lists_.pop_back();
   }
-  for (sequence_state* sequence : chosen_) {
+  for (scheduled_sequence* sequence : chosen_) {
     const planned_row& row = write_row(*sequence, step.plan);
     const std::size_t to = sequence->computed + to_size(sequence->planned_tokens);
     counts_.computed_tokens += static_cast<std::uint64_t>(sequence->planned_tokens);

@@ -21,8 +21,8 @@ void batch_scheduler::declare_overdue_adapters() {
   while (urgent_.size() < most) {
     detail::adapter_use* use = adapters_.overdue(step_, options_.adapter_patience);
     if (use == nullptr) return;
-    const auto has_it = [&](const sequence_state& sequence) { return sequence.use == use; };
-    sequence_state* sequence = queues_[0].oldest(has_it);
+    const auto has_it = [&](const scheduled_sequence& sequence) { return sequence.use == use; };
+    scheduled_sequence* sequence = queues_[0].oldest(has_it);
     if (sequence == nullptr) sequence = queues_[1].oldest(has_it);
     assert(sequence != nullptr);
     adapters_.set_claimed(*use, true, step_);
@@ -31,12 +31,12 @@ void batch_scheduler::declare_overdue_adapters() {
 }
 
 void batch_scheduler::declare_overdue_batch() {
-  const auto is_batch = [](const sequence_state* s) { return s->priority == request_priority::batch; };
+  const auto is_batch = [](const scheduled_sequence* s) { return s->priority == request_priority::batch; };
   const auto running = std::find_if(running_.begin(), running_.end(), is_batch);
   const bool none_waits = queue_of(request_priority::batch).size() == 0;
   if (running == running_.end() && none_waits) batch_served_ = step_;
   if (step_ - batch_served_ < options_.batch_patience || std::any_of(urgent_.begin(), urgent_.end(), is_batch)) return;
-  sequence_state* first = running != running_.end() ? *running : oldest_waiting(request_priority::batch);
+  scheduled_sequence* first = running != running_.end() ? *running : oldest_waiting(request_priority::batch);
   if (first != nullptr) make_urgent(*first, options_.urgent_tokens);
 }
 
@@ -47,11 +47,11 @@ void batch_scheduler::declare_overdue_heads() {
     std::uint64_t& last_turn = last_turn_[index_of(priority)];
     if (step_ - last_turn < options_.head_patience) continue;
     last_turn = step_;
-    if (sequence_state* head = oldest_waiting(priority)) make_urgent(*head, options_.context);
+    if (scheduled_sequence* head = oldest_waiting(priority)) make_urgent(*head, options_.context);
   }
 }
 
-void batch_scheduler::make_urgent(sequence_state& sequence, std::int64_t tokens) {
+void batch_scheduler::make_urgent(scheduled_sequence& sequence, std::int64_t tokens) {
   if (sequence.urgent != 0) return;
   sequence.urgent = ++last_urgency_;
   sequence.urgent_until = sequence.tokens.size() + to_size(tokens);
@@ -59,16 +59,16 @@ void batch_scheduler::make_urgent(sequence_state& sequence, std::int64_t tokens)
   ++counts_.urgencies;
 }
 
-void batch_scheduler::stop_being_urgent(sequence_state& sequence) {
+void batch_scheduler::stop_being_urgent(scheduled_sequence& sequence) {
   if (sequence.urgent == 0) return;
   std::erase(urgent_, &sequence);
   sequence.urgent = 0;
   if (sequence.phase == sequence_phase::waiting) adapters_.set_claimed(*sequence.use, false, step_);
 }
 
-batch_scheduler::sequence_state* batch_scheduler::oldest_waiting(request_priority priority) const {
+batch_scheduler::scheduled_sequence* batch_scheduler::oldest_waiting(request_priority priority) const {
   return queue_of(priority).oldest(
-      [&](const sequence_state& sequence) { return sequence.urgent == 0 && is_ready(sequence); });
+      [&](const scheduled_sequence& sequence) { return sequence.urgent == 0 && is_ready(sequence); });
 }
 
 }  // namespace troupe

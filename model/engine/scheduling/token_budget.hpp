@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "base/rounding.hpp"
-#include "model/engine/scheduling/sequence_state.hpp"
+#include "model/engine/scheduling/scheduled_sequence.hpp"
 
 namespace troupe::detail {
 
@@ -15,20 +15,20 @@ class token_costs {
       : even_context_(even_context), max_batch_tokens_(max_batch_tokens) {}
 
   /// Of the sequence's next tokens; rounded up.
-  std::int64_t of(const sequence_state& sequence, std::int64_t tokens) const {
+  std::int64_t of(const scheduled_sequence& sequence, std::int64_t tokens) const {
     return ceil_div(tokens * weight_of(sequence), even_context_);
   }
   /// How many of the sequence's next tokens `cost` pays for.
-  std::int64_t affordable(const sequence_state& sequence, std::int64_t cost) const {
+  std::int64_t affordable(const scheduled_sequence& sequence, std::int64_t cost) const {
     return cost * even_context_ / weight_of(sequence);
   }
   /// It needs more than a whole step: others come while it is computed.
-  bool is_long(const sequence_state& sequence) const {
+  bool is_long(const scheduled_sequence& sequence) const {
     return of(sequence, static_cast<std::int64_t>(sequence.pending())) > max_batch_tokens_;
   }
 
  private:
-  std::int64_t weight_of(const sequence_state& sequence) const {
+  std::int64_t weight_of(const scheduled_sequence& sequence) const {
     return std::max(static_cast<std::int64_t>(sequence.computed), even_context_);
   }
 

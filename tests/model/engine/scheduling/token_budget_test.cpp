@@ -5,8 +5,8 @@
 namespace troupe::detail {
 namespace {
 
-sequence_state sequence_at(std::size_t computed, std::size_t pending) {
-  sequence_state sequence;
+scheduled_sequence sequence_at(std::size_t computed, std::size_t pending) {
+  scheduled_sequence sequence;
   sequence.computed = computed;
   sequence.tokens.resize(computed + pending);
   return sequence;
