@@ -72,7 +72,7 @@ bool batch_scheduler::plan_next(planning& step) {
   held_up_ = false;
   declare_urgent();
   give_blocks_to_all(step);
-  choose_rows();
+  choose_sequences();
   if (chosen_.empty()) {
     assert(step.plan.copies.empty());
     return false;
@@ -80,7 +80,7 @@ bool batch_scheduler::plan_next(planning& step) {
   step.plan.id = step_id{++step_};
   std::swap(step.plan.state_copies, state_copies_);  // before the rows of this step ask for more
   give_proposals(give_tokens(step), step);
-  write_rows(step);
+  write_shares(step);
   std::swap(step.plan.forgotten, forgotten_);
   return true;
 }
@@ -193,10 +193,10 @@ void batch_scheduler::remove(scheduled_sequence& sequence) {
 
 void batch_scheduler::forget_stored(life_end why) {
   for (const flying_step& step : flying_)
-    for (const flying_row& row : step.rows) {
-      if (row.sequence->landed()) continue;  // a step ahead of the one where it was lost
-      if (why != life_end::planned) suspects_.note_loss(*row.sequence, row.from, row.to);
-      take_back(row);
+    for (const flying_share& share : step.shares) {
+      if (share.sequence->landed()) continue;  // a step ahead of the one where it was lost
+      if (why != life_end::planned) suspects_.note_loss(*share.sequence, share.from, share.to);
+      take_back(share);
     }
   flying_.clear();
   landed_.reset();
@@ -275,7 +275,7 @@ bool batch_scheduler::is_consistent() const {
   const std::size_t all_states = options_.keeps_states ? to_size(options_.max_sequences) : 0;
   std::int32_t kept = 0;
   for (const flying_step& step : flying_)
-    for (const flying_row& row : step.rows) kept += row.kept_at.has_value();
+    for (const flying_share& share : step.shares) kept += share.kept_at.has_value();
   if (kept != beginnings_.pending() || !beginnings_.is_consistent()) return false;
   if (suspect_runs() && flying_.size() > 1) return false;
   const auto held = std::count_if(holders.begin(), holders.end(), [](std::int32_t count) { return count > 0; });

@@ -25,8 +25,8 @@
 //   came later, and a second long one of its class waits until the first is nearly done, unless that is in another step
 //   that is in flight: no short question waits for a stranger's book.
 // - Urgent is what must not wait any longer: an adapter of which nothing ran for `adapter_patience` steps, or the batch
-//   class after `batch_patience` steps without a row, each until it has `urgent_tokens` new tokens; and the oldest of a
-//   class of which nobody could start for `head_patience` steps, to its end. Urgent sequences go before all others,
+//   class after `batch_patience` steps without a share, each until it has `urgent_tokens` new tokens; and the oldest of
+//   a class of which nobody could start for `head_patience` steps, to its end. Urgent sequences go before all others,
 //   among themselves first come, first served.
 // - A token far into a long text is more work than one at its beginning: beyond `even_context` positions it counts as
 //   several, so that no step takes many times as long as others.
@@ -121,7 +121,7 @@ class batch_scheduler {
   /// The step after the one in flight, whose outcome is not known yet, for stages that need not be told it: tokens that
   /// it chooses are `chosen_before`. False where that step must land first. For one step in flight, without guesses.
   bool plan_ahead(instant now, step_plan& plan);
-  /// The step was carried out. There must be an outcome for every answer of a complete row that was not cancelled.
+  /// The step was carried out. There must be an outcome for every answer of a complete share that was not cancelled.
   /// Returns who ended, valid until the next call.
   std::span<const ended_sequence> commit(step_id step, std::span<const sequence_outcome> outcomes);
   /// The stages forgot what they stored: no step is in flight any more, every sequence goes on from its tokens.
@@ -173,7 +173,7 @@ class batch_scheduler {
     sequence_id awaited = {};       ///< a suspect for which the flights had to land; 0: none
     std::optional<mixed_step> mixed = {};
   };
-  struct flying_row {
+  struct flying_share {
     scheduled_sequence* sequence;
     std::size_t from = 0, to = 0;  ///< positions of the known tokens that it feeds
     std::int32_t proposals = 0;
@@ -183,7 +183,7 @@ class batch_scheduler {
   };
   struct flying_step {
     step_id id;
-    std::vector<flying_row> rows;
+    std::vector<flying_share> shares;
     std::optional<mixed_step> mixed;
   };
   /// How fast sequences leave the queue.
@@ -204,9 +204,9 @@ class batch_scheduler {
 
   // batch_ahead.cpp: what a step in flight will do
   bool can_foresee(const flying_step& step) const;
-  bool will_end(const flying_row& row) const;
+  bool will_end(const flying_share& share) const;
   void foresee(flying_step& step);
-  void take_back(const flying_row& row);
+  void take_back(const flying_share& share);
 
   // batch_scheduler.cpp: a step's parts in their order, and how a sequence begins to run, stops and goes
   bool plan_next(planning& step);
@@ -263,25 +263,25 @@ class batch_scheduler {
   std::int64_t kept_for_batch() const { return options_.max_batch_tokens / options_.batch_share; }
 
   // batch_tokens.cpp: how many tokens each gets, and the plan
-  void choose_rows();
+  void choose_sequences();
   bool somebody_reads() const;
   std::int64_t give_tokens(planning& step);
   detail::prompt_shares share_out(std::int64_t tokens) const;
   std::int64_t prompt_budget() const;
   void give_proposals(std::int64_t left, const planning& step);
   std::size_t affordable_proposals(const scheduled_sequence& sequence, std::int64_t left, const planning& step) const;
-  void write_rows(const planning& step);
+  void write_shares(const planning& step);
   std::size_t most_tokens(const scheduled_sequence& sequence) const;
   std::size_t next_to_keep(const scheduled_sequence& sequence) const;
   std::optional<std::int32_t> keep_state(scheduled_sequence& sequence, std::size_t to);
 
   // batch_commit.cpp: what a step's outcome changes
   class outcome_search;
-  void keep_beginning(const scheduled_sequence& sequence, const flying_row& row);
-  void land(const flying_row& row, step_id step, outcome_search& outcomes);
+  void keep_beginning(const scheduled_sequence& sequence, const flying_share& share);
+  void land(const flying_share& share, step_id step, outcome_search& outcomes);
   void fork(const scheduled_sequence& leader, scheduled_sequence& follower);
-  void take_outcome(scheduled_sequence& sequence, const flying_row& row, const sequence_outcome& outcome);
-  void append(scheduled_sequence& sequence, const flying_row& row, const sequence_outcome& outcome);
+  void take_outcome(scheduled_sequence& sequence, const flying_share& share, const sequence_outcome& outcome);
+  void append(scheduled_sequence& sequence, const flying_share& share, const sequence_outcome& outcome);
   void end(scheduled_sequence& sequence, end_reason reason);
 
   /// Whether sequences can go on from what others have computed.
@@ -305,8 +305,8 @@ class batch_scheduler {
   sequence_list running_;  ///< in order while a step is planned
   sequence_list started_;  ///< of the step being planned
   sequence_list urgent_;   ///< first declared first
-  sequence_list chosen_;   ///< rows of the step being planned
-  std::size_t slots_ = 0;  ///< taken: rows that the running may take, their followers' too
+  sequence_list chosen_;   ///< have a share of the step being planned
+  std::size_t slots_ = 0;  ///< taken: shares that the running may have, their followers' too
   std::vector<std::int32_t> free_states_;
   std::vector<state_copy> state_copies_;  ///< for the next plan
   detail::suspects suspects_;
@@ -314,7 +314,7 @@ class batch_scheduler {
   std::optional<mixed_step> landed_;  ///< since the last plan
   bool held_up_ = false;              ///< in the last plan somebody had to wait for a sequence in flight to give way
   sequence_id suspect_next_;          ///< in the last plan it could have begun, but for steps in flight; 0: none
-  std::vector<std::vector<flying_row>> spare_lists_;
+  std::vector<std::vector<flying_share>> spare_lists_;
   std::vector<ended_sequence> ended_;
   std::vector<sequence_id> forgotten_;  ///< for the next plan
 

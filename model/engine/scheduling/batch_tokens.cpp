@@ -13,39 +13,39 @@ using detail::scheduled_sequence;
 
 namespace {
 
-void write_answers(const scheduled_sequence& sequence, planned_row& row, step_plan& plan) {
-  row.first_answer = static_cast<std::int32_t>(plan.answers.size());
-  if (!row.complete) return;
+void write_answers(const scheduled_sequence& sequence, planned_share& share, step_plan& plan) {
+  share.first_answer = static_cast<std::int32_t>(plan.answers.size());
+  if (!share.complete) return;
   if (!sequence.cancelled) plan.answers.push_back(sequence.id);
   for (const scheduled_sequence* follower : sequence.followers) plan.answers.push_back(follower->id);
-  row.answers = static_cast<std::int32_t>(plan.answers.size()) - row.first_answer;
+  share.answers = static_cast<std::int32_t>(plan.answers.size()) - share.first_answer;
 }
 
-planned_row& write_row(scheduled_sequence& sequence, step_plan& plan) {
-  planned_row& row = plan.rows.emplace_back();
-  row.sequence = sequence.id;
-  row.adapter = sequence.adapter;
-  row.state = sequence.state_place;
-  row.position = static_cast<std::int64_t>(sequence.computed);
-  row.first_token = static_cast<std::int32_t>(plan.tokens.size());
-  row.proposals = sequence.planned_proposals;
-  row.tokens = sequence.planned_tokens + row.proposals;
+planned_share& write_share(scheduled_sequence& sequence, step_plan& plan) {
+  planned_share& share = plan.shares.emplace_back();
+  share.sequence = sequence.id;
+  share.adapter = sequence.adapter;
+  share.state = sequence.state_place;
+  share.position = static_cast<std::int64_t>(sequence.computed);
+  share.first_token = static_cast<std::int32_t>(plan.tokens.size());
+  share.proposals = sequence.planned_proposals;
+  share.tokens = sequence.planned_tokens + share.proposals;
   const auto first = sequence.tokens.begin() + static_cast<std::ptrdiff_t>(sequence.computed);
   plan.tokens.insert(plan.tokens.end(), first, first + sequence.planned_tokens);
   plan.tokens.insert(plan.tokens.end(), sequence.proposals.begin(), sequence.proposals.end());
 
-  row.complete = sequence.pending() == to_size(sequence.planned_tokens);
-  row.logit_rows = row.complete && sequence.limit > sequence.prompt_tokens ? 1 + row.proposals : 0;
-  row.kept_blocks = static_cast<std::int32_t>(sequence.known_blocks);
-  row.first_block = static_cast<std::int32_t>(plan.blocks.size());
-  row.blocks = static_cast<std::int32_t>(sequence.blocks.size() - sequence.known_blocks);
-  plan.blocks.insert(plan.blocks.end(), sequence.blocks.end() - row.blocks, sequence.blocks.end());
-  write_answers(sequence, row, plan);
+  share.complete = sequence.pending() == to_size(sequence.planned_tokens);
+  share.logit_rows = share.complete && sequence.limit > sequence.prompt_tokens ? 1 + share.proposals : 0;
+  share.kept_blocks = static_cast<std::int32_t>(sequence.known_blocks);
+  share.first_block = static_cast<std::int32_t>(plan.blocks.size());
+  share.blocks = static_cast<std::int32_t>(sequence.blocks.size() - sequence.known_blocks);
+  plan.blocks.insert(plan.blocks.end(), sequence.blocks.end() - share.blocks, sequence.blocks.end());
+  write_answers(sequence, share, plan);
 
   sequence.known_blocks = sequence.blocks.size();
   sequence.in_flight = sequence.last_step = plan.id;
   sequence.foreseen = false;
-  return row;
+  return share;
 }
 
 /// The last tokens of a chat's prompt may be none of its next turn: templates open thoughts there, and leave them out
@@ -57,22 +57,22 @@ std::size_t end_to_keep(std::size_t prompt_tokens) {
 
 }  // namespace
 
-/// Every sequence that can go on. If several steps are in flight, only one step's share: those that waited longest.
-/// While a suspect runs, one step is.
-void batch_scheduler::choose_rows() {
+/// Every sequence that can go on. If several steps are in flight, only as many as one of them has: those that waited
+/// longest. While a suspect runs, one step is.
+void batch_scheduler::choose_sequences() {
   chosen_.clear();
   for (scheduled_sequence* sequence : running_)
     if (sequence->can_join() && !sequence->stalled) chosen_.push_back(sequence);
   if (suspects_.any()) suspects_.part(chosen_);
   if (suspect_runs()) return;
   const auto steps = to_size(options_.steps_in_flight);
-  const std::size_t share = ceil_div(running_.size(), steps);
-  if (chosen_.size() <= share) return;
+  const std::size_t most = ceil_div(running_.size(), steps);
+  if (chosen_.size() <= most) return;
   const auto waited_longer = [](const scheduled_sequence* a, const scheduled_sequence* b) {
     return a->last_step != b->last_step ? a->last_step < b->last_step : ranks_before(*a, *b);
   };
-  std::nth_element(chosen_.begin(), chosen_.begin() + static_cast<std::ptrdiff_t>(share), chosen_.end(), waited_longer);
-  chosen_.resize(share);
+  std::nth_element(chosen_.begin(), chosen_.begin() + static_cast<std::ptrdiff_t>(most), chosen_.end(), waited_longer);
+  chosen_.resize(most);
   std::sort(chosen_.begin(), chosen_.end(), detail::in_order);
 }
 
@@ -110,7 +110,7 @@ std::size_t batch_scheduler::next_to_keep(const scheduled_sequence& sequence) co
   return 0;
 }
 
-/// The place where it will be kept once the row has come to `to`; none if it is not to be, or there is none.
+/// The place where it will be kept once the share has come to `to`; none if it is not to be, or there is none.
 std::optional<std::int32_t> batch_scheduler::keep_state(scheduled_sequence& sequence, std::size_t to) {
   if (to != next_to_keep(sequence)) return std::nullopt;
   const auto place = beginnings_.take();
@@ -165,7 +165,7 @@ std::size_t batch_scheduler::affordable_proposals(const scheduled_sequence& sequ
   return std::min(guesses, sequence.blocks.size() * block_tokens - known);
 }
 
-void batch_scheduler::write_rows(const planning& step) {
+void batch_scheduler::write_shares(const planning& step) {
   std::sort(chosen_.begin(), chosen_.end(), [](const scheduled_sequence* a, const scheduled_sequence* b) {
     return a->adapter != b->adapter ? a->adapter < b->adapter : ranks_before(*a, *b);
   });
@@ -173,19 +173,19 @@ void batch_scheduler::write_rows(const planning& step) {
   flying.id = step.plan.id;
   flying.mixed = step.mixed;
   if (!spare_lists_.empty()) {
-    flying.rows = std::move(spare_lists_.back());
+    flying.shares = std::move(spare_lists_.back());
     spare_lists_.pop_back();
   }
   for (scheduled_sequence* sequence : chosen_) {
-    const planned_row& row = write_row(*sequence, step.plan);
+    const planned_share& share = write_share(*sequence, step.plan);
     const std::size_t to = sequence->computed + to_size(sequence->planned_tokens);
     counts_.computed_tokens += static_cast<std::uint64_t>(sequence->planned_tokens);
-    flying.rows.push_back({.sequence = sequence,
-                           .from = sequence->computed,
-                           .to = to,
-                           .proposals = row.proposals,
-                           .complete = row.complete,
-                           .kept_at = keep_state(*sequence, to)});
+    flying.shares.push_back({.sequence = sequence,
+                             .from = sequence->computed,
+                             .to = to,
+                             .proposals = share.proposals,
+                             .complete = share.complete,
+                             .kept_at = keep_state(*sequence, to)});
     if (sequence->priority == request_priority::batch) batch_served_ = step_;
   }
 }

@@ -85,7 +85,7 @@ struct scheduled_sequence {
     return std::span(tokens).first(tokens.size() - (is_foreseen ? 1 : 0));
   }
   bool decoding() const { return pending() == 1 && computed >= prompt_tokens; }
-  /// Rows it may take in a step.
+  /// Shares that it may have of a step: its followers' too, once its prompt is computed.
   std::size_t slots() const { return 1 + followers.size(); }
 
   /// Perhaps its step is what makes the stages fail.

@@ -17,19 +17,19 @@ void suspects::note_loss(scheduled_sequence& sequence, std::size_t from, std::si
   set(sequence, {from > before.at ? 1 : before.lives + 1, std::max(from, before.at)});
 }
 
-void suspects::part(std::vector<scheduled_sequence*>& rows) {
-  const auto first = std::stable_partition(rows.begin(), rows.end(),
+void suspects::part(std::vector<scheduled_sequence*>& sequences) {
+  const auto first = std::stable_partition(sequences.begin(), sequences.end(),
                                            [](const scheduled_sequence* sequence) { return !sequence->suspect(); });
-  const bool others_turn = first == rows.end() || (had_last_step_ && first != rows.begin());
+  const bool others_turn = first == sequences.end() || (had_last_step_ && first != sequences.begin());
   had_last_step_ = !others_turn;
   if (others_turn) {
-    rows.erase(first, rows.end());
+    sequences.erase(first, sequences.end());
     return;
   }
   const auto waited_longer = [](const scheduled_sequence* a, const scheduled_sequence* b) {
     return a->last_step < b->last_step;
   };
-  rows = {*std::min_element(first, rows.end(), waited_longer)};
+  sequences = {*std::min_element(first, sequences.end(), waited_longer)};
 }
 
 }  // namespace troupe::detail

@@ -19,9 +19,9 @@ class suspects {
   /// It got further than in the step that was lost last, or it ends.
   void acquit(scheduled_sequence& sequence) { set(sequence, {}); }
 
-  /// Of the rows that a step could have, leaves all that are no suspects, or one suspect alone: the one that waited
-  /// longest. To be asked once for each step while there are any.
-  void part(std::vector<scheduled_sequence*>& rows);
+  /// Of the sequences that a step could have, leaves all that are no suspects, or one suspect alone: the one that
+  /// waited longest. To be asked once for each step while there are any.
+  void part(std::vector<scheduled_sequence*>& sequences);
 
  private:
   std::size_t count_ = 0;

@@ -9,7 +9,7 @@
 namespace troupe::detail {
 namespace {
 
-using rows = std::vector<scheduled_sequence*>;
+using sequences = std::vector<scheduled_sequence*>;
 
 TEST(suspects, are_those_with_which_two_steps_were_lost_in_one_place) {
   suspects all;
@@ -69,16 +69,16 @@ TEST(suspects, get_steps_alone_in_turns_with_all_others) {
   all.set(recent, {.lives = 2, .at = 0});
   all.set(waiting, {.lives = 3, .at = 0});
   const auto part = [&] {
-    rows step{&recent, &innocent, &waiting};
+    sequences step{&recent, &innocent, &waiting};
     all.part(step);
     return step;
   };
-  EXPECT_EQ(part(), rows{&waiting});
-  EXPECT_EQ(part(), rows{&innocent});
-  EXPECT_EQ(part(), rows{&waiting});
+  EXPECT_EQ(part(), sequences{&waiting});
+  EXPECT_EQ(part(), sequences{&innocent});
+  EXPECT_EQ(part(), sequences{&waiting});
   all.acquit(waiting);
-  EXPECT_EQ(part(), (rows{&innocent, &waiting}));
-  EXPECT_EQ(part(), rows{&recent});
+  EXPECT_EQ(part(), (sequences{&innocent, &waiting}));
+  EXPECT_EQ(part(), sequences{&recent});
   all.acquit(recent);
   EXPECT_FALSE(all.any());
 }
@@ -88,9 +88,9 @@ TEST(suspects, need_not_wait_for_others_that_are_not_there) {
   scheduled_sequence suspect;
   all.set(suspect, {.lives = 2, .at = 0});
   for (int i = 0; i < 3; ++i) {
-    rows step{&suspect};
+    sequences step{&suspect};
     all.part(step);
-    EXPECT_EQ(step, rows{&suspect});
+    EXPECT_EQ(step, sequences{&suspect});
   }
 }
 
