@@ -38,7 +38,7 @@ void batch_scheduler::give_blocks_to_all(planning& step) {
 }
 
 void batch_scheduler::give_blocks_to_urgent(planning& step) {
-  for (scheduled_sequence* sequence : urgent_) {
+  for (scheduled_sequence* sequence : urgency_.sequences()) {
     if (sequence->phase == sequence_phase::running)
       give_blocks(*sequence, step);
     else if (is_ready(*sequence) && !admit(*sequence, step))
@@ -77,8 +77,7 @@ void batch_scheduler::give_blocks(scheduled_sequence& sequence, planning& step) 
 
 /// A class has had its turn if one of its sequences starts, or if something other than lack of room prevents that.
 void batch_scheduler::admit_new(request_priority priority, planning& step) {
-  std::uint64_t& last_turn = last_turn_[index_of(priority)];
-  if (queue_of(priority).size() == 0 || admit_awaited(priority, step)) last_turn = step_;
+  if (queue_of(priority).size() == 0 || admit_awaited(priority, step)) urgency_.note_turn(priority, step_);
   std::int64_t tokens = priority == request_priority::interactive ? tokens_for_interactive() : tokens_for_batch();
   while (!step.closed_to_new && tokens > 0) {
     scheduled_sequence* next = next_in_line(priority);
@@ -86,7 +85,7 @@ void batch_scheduler::admit_new(request_priority priority, planning& step) {
       step.closed_to_new = true;
       return;
     }
-    last_turn = step_;
+    urgency_.note_turn(priority, step_);
     if (next == nullptr) return;
     tokens -= static_cast<std::int64_t>(next->pending());
   }

@@ -123,7 +123,7 @@ void batch_scheduler::append(scheduled_sequence& sequence, const flying_share& s
   sequence.proposals.clear();
   blocks_.publish(sequence);
   queue_of(sequence).charge(sequence, answer_cost * taken);
-  if (sequence.tokens.size() >= sequence.urgent_until) stop_being_urgent(sequence);
+  if (sequence.tokens.size() >= sequence.urgent_until) urgency_.end(sequence, step_);
 }
 
 /// Where another step that has the sequence is in flight already, what that brings means nothing.

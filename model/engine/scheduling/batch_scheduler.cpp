@@ -31,6 +31,15 @@ batch_scheduler::options checked(batch_scheduler::options chosen) {
   return chosen;
 }
 
+detail::urgency::limits limits_of_urgency(const batch_scheduler::options& chosen) {
+  return {.max_adapters = chosen.max_adapters,
+          .adapter_patience = chosen.adapter_patience,
+          .batch_patience = chosen.batch_patience,
+          .head_patience = chosen.head_patience,
+          .tokens = chosen.urgent_tokens,
+          .context = chosen.context};
+}
+
 }  // namespace
 
 batch_scheduler::batch_scheduler(options chosen)
@@ -41,7 +50,9 @@ batch_scheduler::batch_scheduler(options chosen)
       beginnings_(options_.max_sequences, options_.keeps_states ? options_.kept_beginnings : 0, options_.blocks),
       cache_(pool_, options_.model, options_.keeps_states ? &beginnings_ : nullptr),
       blocks_(cache_, shares_beginnings()),
-      adapters_(options_.max_adapters) {
+      adapters_(options_.max_adapters),
+      urgency_(limits_of_urgency(options_), adapters_, queues_,
+               [this](const scheduled_sequence& sequence) { return is_ready(sequence); }) {
   if (!options_.keeps_states) return;
   free_states_.resize(to_size(options_.max_sequences));
   std::iota(free_states_.rbegin(), free_states_.rend(), 0);
@@ -70,7 +81,7 @@ bool batch_scheduler::plan_step(instant now, step_plan& plan) {
 
 bool batch_scheduler::plan_next(planning& step) {
   held_up_ = false;
-  declare_urgent();
+  urgency_.declare(running_, step_);
   give_blocks_to_all(step);
   choose_sequences();
   if (chosen_.empty()) {
@@ -177,7 +188,7 @@ void batch_scheduler::leave_slots(scheduled_sequence& sequence) {
 /// Out of everything; it is gone afterwards.
 void batch_scheduler::remove(scheduled_sequence& sequence) {
   assert(sequence.landed() && sequence.followers.empty());
-  stop_being_urgent(sequence);
+  urgency_.end(sequence, step_);
   if (sequence.phase == sequence_phase::waiting) {
     queue_of(sequence).remove(sequence);
     adapters_.stop_waiting(*sequence.use, step_);
@@ -243,6 +254,7 @@ batch_scheduler::statistics batch_scheduler::stats() const {
   all.running = to_size(
       std::count_if(running_.begin(), running_.end(), [](const scheduled_sequence* s) { return s->has_slots; }));
   all.steps = step_;
+  all.urgencies = urgency_.declared();
   return all;
 }
 

@@ -45,7 +45,6 @@
 // - A sequence gets the place of a state when it starts to run, and has it until it stops. It may be given out again
 //   at once, since orders are carried out in their order. At position 0 the stages begin the state anew.
 #pragma once
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -65,6 +64,7 @@
 #include "model/engine/scheduling/step_plan.hpp"
 #include "model/engine/scheduling/suspects.hpp"
 #include "model/engine/scheduling/token_budget.hpp"
+#include "model/engine/scheduling/urgency.hpp"
 
 namespace troupe {
 
@@ -224,15 +224,6 @@ class batch_scheduler {
   void remove(scheduled_sequence& sequence);
   void cancel_follower(scheduled_sequence& sequence);
 
-  // batch_urgency.cpp: who must not wait any longer
-  void declare_urgent();
-  void declare_overdue_adapters();
-  void declare_overdue_batch();
-  void declare_overdue_heads();
-  void make_urgent(scheduled_sequence& sequence, std::int64_t tokens);
-  void stop_being_urgent(scheduled_sequence& sequence);
-  scheduled_sequence* oldest_waiting(request_priority priority) const;
-
   // batch_admission.cpp: who runs, and in which blocks
   void give_blocks_to_all(planning& step);
   void give_blocks_to_urgent(planning& step);
@@ -299,12 +290,12 @@ class batch_scheduler {
   prefix_cache cache_;
   detail::sequence_blocks blocks_;
   detail::adapter_slots adapters_;
-  std::array<detail::fair_queue, priorities> queues_;
+  detail::fair_queues queues_;
+  detail::urgency urgency_;
   std::unordered_map<sequence_id, std::unique_ptr<scheduled_sequence>> sequences_;
 
   sequence_list running_;  ///< in order while a step is planned
   sequence_list started_;  ///< of the step being planned
-  sequence_list urgent_;   ///< first declared first
   sequence_list chosen_;   ///< have a share of the step being planned
   std::size_t slots_ = 0;  ///< taken: shares that the running may have, their followers' too
   std::vector<std::int32_t> free_states_;
@@ -318,10 +309,8 @@ class batch_scheduler {
   std::vector<ended_sequence> ended_;
   std::vector<sequence_id> forgotten_;  ///< for the next plan
 
-  std::uint64_t last_id_ = 0, last_order_ = 0, last_urgency_ = 0;
+  std::uint64_t last_id_ = 0, last_order_ = 0;
   std::uint64_t step_ = 0;  ///< planned so far
-  std::uint64_t batch_served_ = 0;
-  std::array<std::uint64_t, priorities> last_turn_{};  ///< the last step in which a class had its turn
   start_pace pace_;
   scheduler_counters counts_;
 };

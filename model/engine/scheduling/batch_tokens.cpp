@@ -186,7 +186,7 @@ void batch_scheduler::write_shares(const planning& step) {
                              .proposals = share.proposals,
                              .complete = share.complete,
                              .kept_at = keep_state(*sequence, to)});
-    if (sequence->priority == request_priority::batch) batch_served_ = step_;
+    if (sequence->priority == request_priority::batch) urgency_.note_batch_served(step_);
   }
 }
 

@@ -7,6 +7,7 @@
 // a tenant without sequences is forgotten once that makes no difference.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <set>
@@ -95,5 +96,7 @@ class fair_queue {
   std::size_t size_ = 0;
   std::size_t many_tenants_ = 1024;  ///< when there are more, it is time to forget some
 };
+
+using fair_queues = std::array<fair_queue, priorities>;  ///< one of each priority
 
 }  // namespace troupe::detail
