@@ -58,7 +58,7 @@ void batch_scheduler::give_blocks(scheduled_sequence& sequence, planning& step) 
   if (!sequence.can_join()) return;
   sequence.stalled = false;
   const std::size_t before = sequence.computed;
-  if (sequence.pending() > block_tokens && !options_.keeps_states) blocks_.reuse_cached(sequence);
+  if (sequence.pending() > block_tokens && !states_.any()) blocks_.reuse_cached(sequence);
   note_reused(sequence, sequence.computed - before);
   // Counted anew each time: a block needs no copy any more once those that shared it are gone.
   const auto missing = [&] { return blocks_.missing(sequence, sequence.tokens.size()); };
@@ -186,7 +186,7 @@ bool batch_scheduler::make_blocks(scheduled_sequence& sequence, const planning& 
     return false;
   }
   if (sequence.tokens.size() == sequence.prompt_tokens) sequence.reused = 0;  // found by an earlier start
-  if (shares_beginnings() && !sequence.reads_prompt()) counts_.looked_up_tokens += sequence.tokens.size();
+  if (states_.share_beginnings() && !sequence.reads_prompt()) counts_.looked_up_tokens += sequence.tokens.size();
   note_reused(sequence, reused);
   blocks_.provide(sequence, sequence.tokens.size(), step.plan.copies);
   return true;

@@ -51,14 +51,14 @@ void batch_scheduler::land(const flying_share& share, step_id step, outcome_sear
   scheduled_sequence& sequence = *share.sequence;
   if (sequence.in_flight == step) sequence.in_flight = step_id{}, sequence.foreseen = false;
   if (sequence.cancelled && sequence.followers.empty()) {
-    if (share.kept_at) beginnings_.put_back(*share.kept_at);
+    if (share.kept_at) states_.put_back(*share.kept_at);
     if (sequence.landed()) remove(sequence);
     return;
   }
   if (share.to > sequence.lost.at) suspects_.acquit(sequence);
   sequence.computed = share.to;
   blocks_.publish(sequence);
-  keep_beginning(sequence, share);
+  if (share.kept_at) states_.publish(*share.kept_at, sequence, share.to);
   if (!share.complete) return;
   sequence_list followers = std::move(sequence.followers);
   sequence.followers.clear();
@@ -70,23 +70,12 @@ void batch_scheduler::land(const flying_share& share, step_id step, outcome_sear
   for (scheduled_sequence* follower : followers) take_outcome(*follower, share, outcomes.of(*follower));
 }
 
-/// What the share computed, to its end, can be found by others now, with the state that was kept of it.
-void batch_scheduler::keep_beginning(const scheduled_sequence& sequence, const flying_share& share) {
-  if (!share.kept_at) return;
-  const std::size_t blocks = share.to / block_tokens;
-  if (sequence.published == blocks)
-    beginnings_.give(*share.kept_at, sequence.blocks[blocks - 1]);
-  else
-    beginnings_.put_back(*share.kept_at);
-}
-
 /// The prompt is computed: a further answer goes on from it by itself. Its slot is taken already.
 void batch_scheduler::fork(const scheduled_sequence& leader, scheduled_sequence& follower) {
   follower.leader = nullptr;
   follower.phase = sequence_phase::running;
   follower.has_slots = true;
-  take_state(follower);
-  if (options_.keeps_states) state_copies_.push_back({leader.state_place, follower.state_place, follower.id});
+  states_.fork(leader, follower);
   follower.tokens.reserve(leader.tokens.size() + block_tokens);
   follower.tokens = leader.tokens;
   follower.charged = true;
@@ -103,7 +92,7 @@ void batch_scheduler::take_outcome(scheduled_sequence& sequence, const flying_sh
   append(sequence, share, outcome);
   if (outcome.finished) return end(sequence, outcome.cut ? end_reason::length : end_reason::stop);
   if (sequence.tokens.size() >= sequence.limit) return end(sequence, end_reason::length);
-  if (share.foreseen || options_.keeps_states) return;  // guesses come too late, or could not be taken back
+  if (share.foreseen || states_.any()) return;  // guesses come too late, or could not be taken back
   const std::size_t most = std::min(outcome.proposals.size(), most_proposals);
   const auto guesses = outcome.proposals.first(most);
   sequence.proposals.assign(guesses.begin(), guesses.end());

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <numeric>
 
 #include "base/error.hpp"
 #include "base/to_size.hpp"
@@ -31,6 +30,13 @@ batch_scheduler::options checked(batch_scheduler::options chosen) {
   return chosen;
 }
 
+detail::state_places::sizes sizes_of_states(const batch_scheduler::options& chosen) {
+  return {.running = chosen.keeps_states ? chosen.max_sequences : 0,
+          .kept_beginnings = chosen.kept_beginnings,
+          .blocks = chosen.blocks,
+          .worth_keeping = chosen.worth_keeping};
+}
+
 detail::urgency::limits limits_of_urgency(const batch_scheduler::options& chosen) {
   return {.max_adapters = chosen.max_adapters,
           .adapter_patience = chosen.adapter_patience,
@@ -47,16 +53,12 @@ batch_scheduler::batch_scheduler(options chosen)
       costs_(options_.even_context, options_.max_batch_tokens),
       allowance_(options_.max_mixed_prompt_tokens, options_.max_batch_tokens),
       pool_(options_.blocks),
-      beginnings_(options_.max_sequences, options_.keeps_states ? options_.kept_beginnings : 0, options_.blocks),
-      cache_(pool_, options_.model, options_.keeps_states ? &beginnings_ : nullptr),
-      blocks_(cache_, shares_beginnings()),
+      states_(sizes_of_states(options_)),
+      cache_(pool_, options_.model, states_.beginnings()),
+      blocks_(cache_, states_.share_beginnings()),
       adapters_(options_.max_adapters),
       urgency_(limits_of_urgency(options_), adapters_, queues_,
-               [this](const scheduled_sequence& sequence) { return is_ready(sequence); }) {
-  if (!options_.keeps_states) return;
-  free_states_.resize(to_size(options_.max_sequences));
-  std::iota(free_states_.rbegin(), free_states_.rend(), 0);
-}
+               [this](const scheduled_sequence& sequence) { return is_ready(sequence); }) {}
 
 batch_scheduler::~batch_scheduler() = default;
 
@@ -89,7 +91,7 @@ bool batch_scheduler::plan_next(planning& step) {
     return false;
   }
   step.plan.id = step_id{++step_};
-  std::swap(step.plan.state_copies, state_copies_);  // before the rows of this step ask for more
+  states_.move_copies_to(step.plan.state_copies);  // before the rows of this step ask for more
   give_proposals(give_tokens(step), step);
   write_shares(step);
   std::swap(step.plan.forgotten, forgotten_);
@@ -140,8 +142,7 @@ void batch_scheduler::start(scheduled_sequence& sequence, instant now) {
   adapters_.start(*sequence.use, step_);
   adapters_.stop_waiting(*sequence.use, step_);
   take_slots(sequence);
-  if (options_.keeps_states && sequence.computed > 0)
-    state_copies_.push_back({beginnings_.use(sequence.place.last), sequence.state_place, sequence.id});
+  states_.fetch_beginning(sequence);
   started_.push_back(&sequence);
   if (!sequence.charged) queue_of(sequence).charge(sequence, prompt_cost * sequence.pending());
   sequence.charged = true;
@@ -168,21 +169,13 @@ void batch_scheduler::stop_running(scheduled_sequence& sequence) {
 void batch_scheduler::take_slots(scheduled_sequence& sequence) {
   slots_ += sequence.slots();
   sequence.has_slots = true;
-  take_state(sequence);
+  states_.take(sequence);
 }
 
-/// There is one for each sequence that has a slot.
-void batch_scheduler::take_state(scheduled_sequence& sequence) {
-  if (!options_.keeps_states) return;
-  sequence.state_place = free_states_.back();
-  free_states_.pop_back();
-}
-
-/// A step in flight may still have it: whoever gets its state next is in a later one.
 void batch_scheduler::leave_slots(scheduled_sequence& sequence) {
   if (!std::exchange(sequence.has_slots, false)) return;
   slots_ -= sequence.slots();
-  if (options_.keeps_states) free_states_.push_back(sequence.state_place);
+  states_.leave(sequence);
 }
 
 /// Out of everything; it is gone afterwards.
@@ -219,7 +212,7 @@ void batch_scheduler::forget_stored(life_end why) {
       preempt(*sequence);
   }
   running_.clear();
-  state_copies_.clear();
+  states_.forget_copies();
   cache_.clear();
 }
 
@@ -268,32 +261,27 @@ std::size_t batch_scheduler::queued_tokens() const {
 bool batch_scheduler::is_consistent() const {
   std::vector<std::int32_t> holders(to_size(pool_.total()), 0);
   std::size_t slots = 0, running = 0, waiting = 0, suspects = 0;
-  std::vector<std::int32_t> states = free_states_;
+  std::vector<std::int32_t> state_places;
   for (const auto& [id, owned] : sequences_) {
     const scheduled_sequence& sequence = *owned;
     suspects += sequence.suspect();
     running += sequence.phase == sequence_phase::running;
     waiting += sequence.phase == sequence_phase::waiting;
     if (sequence.has_slots) slots += sequence.slots();
-    if (sequence.has_slots && options_.keeps_states) states.push_back(sequence.state_place);
+    if (sequence.has_slots && states_.any()) state_places.push_back(sequence.state_place);
     if (sequence.phase != sequence_phase::running && !sequence.blocks.empty()) return false;
     for (const block_id block : sequence.blocks) ++holders[to_size(block.value)];
   }
   for (std::int32_t i = 0; i < pool_.total(); ++i)
     if (pool_.holders(block_id{i}) != holders[to_size(i)]) return false;
-  std::sort(states.begin(), states.end());
-  for (std::size_t i = 0; i < states.size(); ++i)
-    if (states[i] != static_cast<std::int32_t>(i)) return false;
-  const std::size_t all_states = options_.keeps_states ? to_size(options_.max_sequences) : 0;
   std::int32_t kept = 0;
   for (const flying_step& step : flying_)
     for (const flying_share& share : step.shares) kept += share.kept_at.has_value();
-  if (kept != beginnings_.pending() || !beginnings_.is_consistent()) return false;
+  if (!states_.is_consistent(std::move(state_places), kept)) return false;
   if (suspect_runs() && flying_.size() > 1) return false;
   const auto held = std::count_if(holders.begin(), holders.end(), [](std::int32_t count) { return count > 0; });
-  return suspects == suspects_.count() && slots == slots_ && states.size() == all_states &&
-         slots <= to_size(options_.max_sequences) && running == running_.size() && waiting == this->waiting() &&
-         held == pool_.held() && cache_.is_consistent();
+  return suspects == suspects_.count() && slots == slots_ && slots <= to_size(options_.max_sequences) &&
+         running == running_.size() && waiting == this->waiting() && held == pool_.held() && cache_.is_consistent();
 }
 
 }  // namespace troupe

@@ -61,6 +61,7 @@
 #include "model/engine/scheduling/scheduler_counters.hpp"
 #include "model/engine/scheduling/sequence_blocks.hpp"
 #include "model/engine/scheduling/sequence_request.hpp"
+#include "model/engine/scheduling/state_places.hpp"
 #include "model/engine/scheduling/step_plan.hpp"
 #include "model/engine/scheduling/suspects.hpp"
 #include "model/engine/scheduling/token_budget.hpp"
@@ -219,7 +220,6 @@ class batch_scheduler {
   void preempt(scheduled_sequence& sequence);
   void stop_running(scheduled_sequence& sequence);
   void take_slots(scheduled_sequence& sequence);
-  void take_state(scheduled_sequence& sequence);
   void leave_slots(scheduled_sequence& sequence);
   void remove(scheduled_sequence& sequence);
   void cancel_follower(scheduled_sequence& sequence);
@@ -263,20 +263,15 @@ class batch_scheduler {
   std::size_t affordable_proposals(const scheduled_sequence& sequence, std::int64_t left, const planning& step) const;
   void write_shares(const planning& step);
   std::size_t most_tokens(const scheduled_sequence& sequence) const;
-  std::size_t next_to_keep(const scheduled_sequence& sequence) const;
-  std::optional<std::int32_t> keep_state(scheduled_sequence& sequence, std::size_t to);
 
   // batch_commit.cpp: what a step's outcome changes
   class outcome_search;
-  void keep_beginning(const scheduled_sequence& sequence, const flying_share& share);
   void land(const flying_share& share, step_id step, outcome_search& outcomes);
   void fork(const scheduled_sequence& leader, scheduled_sequence& follower);
   void take_outcome(scheduled_sequence& sequence, const flying_share& share, const sequence_outcome& outcome);
   void append(scheduled_sequence& sequence, const flying_share& share, const sequence_outcome& outcome);
   void end(scheduled_sequence& sequence, end_reason reason);
 
-  /// Whether sequences can go on from what others have computed.
-  bool shares_beginnings() const { return !options_.keeps_states || beginnings_.any(); }
   static std::size_t index_of(request_priority priority) { return to_size(priority); }
   const detail::fair_queue& queue_of(request_priority priority) const { return queues_[index_of(priority)]; }
   detail::fair_queue& queue_of(const scheduled_sequence& sequence) { return queues_[index_of(sequence.priority)]; }
@@ -286,7 +281,7 @@ class batch_scheduler {
   detail::token_costs costs_;
   detail::prompt_allowance allowance_;
   block_pool pool_;
-  detail::kept_beginnings beginnings_;
+  detail::state_places states_;
   prefix_cache cache_;
   detail::sequence_blocks blocks_;
   detail::adapter_slots adapters_;
@@ -298,8 +293,6 @@ class batch_scheduler {
   sequence_list started_;  ///< of the step being planned
   sequence_list chosen_;   ///< have a share of the step being planned
   std::size_t slots_ = 0;  ///< taken: shares that the running may have, their followers' too
-  std::vector<std::int32_t> free_states_;
-  std::vector<state_copy> state_copies_;  ///< for the next plan
   detail::suspects suspects_;
   std::vector<flying_step> flying_;
   std::optional<mixed_step> landed_;  ///< since the last plan

@@ -48,13 +48,6 @@ planned_share& write_share(scheduled_sequence& sequence, step_plan& plan) {
   return share;
 }
 
-/// The last tokens of a chat's prompt may be none of its next turn: templates open thoughts there, and leave them out
-/// later.
-std::size_t end_to_keep(std::size_t prompt_tokens) {
-  constexpr std::size_t left_out = 8;
-  return (prompt_tokens - std::min(left_out + 1, prompt_tokens)) / block_tokens * block_tokens;
-}
-
 }  // namespace
 
 /// Every sequence that can go on. If several steps are in flight, only as many as one of them has: those that waited
@@ -98,25 +91,8 @@ std::int64_t batch_scheduler::give_tokens(planning& step) {
 
 /// A step ends where the sequence's state is to be kept.
 std::size_t batch_scheduler::most_tokens(const scheduled_sequence& sequence) const {
-  const std::size_t most = sequence.most_tokens(), keep = next_to_keep(sequence);
+  const std::size_t most = sequence.most_tokens(), keep = states_.next_to_keep(sequence);
   return keep == 0 ? most : std::min(most, keep - sequence.computed);
-}
-
-/// The next position at which its state is worth a place; 0: none.
-std::size_t batch_scheduler::next_to_keep(const scheduled_sequence& sequence) const {
-  if (!beginnings_.any() || !sequence.publishing) return 0;
-  for (const std::size_t place : {sequence.branch, end_to_keep(sequence.prompt_tokens)})
-    if (place > sequence.computed && place >= sequence.kept + options_.worth_keeping) return place;
-  return 0;
-}
-
-/// The place where it will be kept once the share has come to `to`; none if it is not to be, or there is none.
-std::optional<std::int32_t> batch_scheduler::keep_state(scheduled_sequence& sequence, std::size_t to) {
-  if (to != next_to_keep(sequence)) return std::nullopt;
-  const auto place = beginnings_.take();
-  if (place) state_copies_.push_back({sequence.state_place, *place, sequence.id});
-  sequence.kept = to;
-  return place;
 }
 
 /// What prompts may have of so many tokens.
@@ -185,7 +161,7 @@ void batch_scheduler::write_shares(const planning& step) {
                              .to = to,
                              .proposals = share.proposals,
                              .complete = share.complete,
-                             .kept_at = keep_state(*sequence, to)});
+                             .kept_at = states_.keep(*sequence, to)});
     if (sequence->priority == request_priority::batch) urgency_.note_batch_served(step_);
   }
 }
