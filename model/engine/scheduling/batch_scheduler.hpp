@@ -258,6 +258,9 @@ class batch_scheduler {
   bool somebody_reads() const;
   std::int64_t give_tokens(planning& step);
   detail::prompt_shares share_out(std::int64_t tokens) const;
+  detail::prompt_class class_of(const scheduled_sequence& sequence) const {
+    return {.is_batch = sequence.in_batch_tier(), .is_short = !costs_.is_long(sequence)};
+  }
   std::int64_t prompt_budget() const;
   void give_proposals(std::int64_t left, const planning& step);
   std::size_t affordable_proposals(const scheduled_sequence& sequence, std::int64_t left, const planning& step) const;

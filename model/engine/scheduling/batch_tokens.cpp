@@ -77,12 +77,12 @@ std::int64_t batch_scheduler::give_tokens(planning& step) {
   std::int64_t left = most;
   detail::prompt_shares shares = share_out(left);
   for (scheduled_sequence* sequence : chosen_) {
-    const bool is_batch = sequence->in_batch_tier(), is_short = !costs_.is_long(*sequence);
+    const detail::prompt_class prompt = class_of(*sequence);
     const std::int64_t more = std::min(static_cast<std::int64_t>(most_tokens(*sequence)) - 1,
-                                       costs_.affordable(*sequence, shares.most_for(is_batch, is_short)));
+                                       costs_.affordable(*sequence, shares.most_for(prompt)));
     const std::int64_t cost = costs_.of(*sequence, more);
     sequence->planned_tokens = 1 + static_cast<std::int32_t>(more);
-    shares.take(cost, is_batch, is_short);
+    shares.take(cost, prompt);
     left -= cost;
   }
   if (somebody_reads()) step.mixed = mixed_step{step.now, most - left};
@@ -100,9 +100,7 @@ detail::prompt_shares batch_scheduler::share_out(std::int64_t tokens) const {
   detail::prompt_shares::demand wanted;
   for (const scheduled_sequence* sequence : chosen_) {
     const std::int64_t more = costs_.of(*sequence, static_cast<std::int64_t>(sequence->pending()) - 1);
-    const bool is_batch = sequence->in_batch_tier();
-    if (is_batch) wanted.batch += more;
-    if (!costs_.is_long(*sequence)) (is_batch ? wanted.short_batch : wanted.short_prompts) += more;
+    wanted.add(more, class_of(*sequence));
   }
   const std::int64_t budget = prompt_budget();
   return {std::min(tokens, budget), budget / options_.batch_share, wanted};
