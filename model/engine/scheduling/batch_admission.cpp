@@ -180,7 +180,7 @@ bool batch_scheduler::make_blocks(scheduled_sequence& sequence, const planning& 
     blocks_.clear(sequence);
     return false;
   }
-  if (sequence.suspect() && !flying_.empty()) {
+  if (sequence.suspect() && flights_.any()) {
     suspect_next_ = sequence.id;
     blocks_.clear(sequence);
     return false;

@@ -33,17 +33,12 @@ class batch_scheduler::outcome_search {
 
 std::span<const ended_sequence> batch_scheduler::commit(step_id step, std::span<const sequence_outcome> outcomes) {
   ended_.clear();
-  const auto found =
-      std::find_if(flying_.begin(), flying_.end(), [&](const flying_step& flying) { return flying.id == step; });
-  assert(found != flying_.end());
-  if (found == flying_.end()) return ended_;
-  std::vector<flying_share> shares = std::move(found->shares);
-  landed_ = found->mixed;
-  flying_.erase(found);
+  auto landed = flights_.land(step);
+  assert(landed);
+  if (!landed) return ended_;
   outcome_search search(outcomes);
-  for (const flying_share& share : shares) land(share, step, search);
-  shares.clear();
-  spare_lists_.push_back(std::move(shares));
+  for (const flying_share& share : landed->shares) land(share, step, search);
+  flights_.give_back(std::move(*landed));
   return ended_;
 }
 

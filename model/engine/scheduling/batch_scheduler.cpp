@@ -75,8 +75,8 @@ const batch_scheduler::scheduled_sequence* batch_scheduler::find_leader(sequence
 
 bool batch_scheduler::plan_step(instant now, step_plan& plan) {
   plan.clear();
-  note_time(landed_, now);
-  if (!flying_.empty() && must_fly_alone()) return false;
+  note_time(flights_.take_landed(), now);
+  if (flights_.any() && must_fly_alone()) return false;
   planning step{.now = now, .plan = plan, .awaited = std::exchange(suspect_next_, {})};
   return plan_next(step);
 }
@@ -105,9 +105,8 @@ bool batch_scheduler::suspect_runs() const {
 }
 
 /// A step with somebody's answer lasted until now.
-void batch_scheduler::note_time(std::optional<mixed_step>& step, instant now) {
+void batch_scheduler::note_time(const std::optional<detail::mixed_step>& step, instant now) {
   if (step) allowance_.note_step(step->prompt_tokens, now - step->since);
-  step.reset();
 }
 
 bool batch_scheduler::cancel(sequence_id id) {
@@ -196,14 +195,9 @@ void batch_scheduler::remove(scheduled_sequence& sequence) {
 }
 
 void batch_scheduler::forget_stored(life_end why) {
-  for (const flying_step& step : flying_)
-    for (const flying_share& share : step.shares) {
-      if (share.sequence->landed()) continue;  // a step ahead of the one where it was lost
-      if (why != life_end::planned) suspects_.note_loss(*share.sequence, share.from, share.to);
-      take_back(share);
-    }
-  flying_.clear();
-  landed_.reset();
+  flights_.lose_all([&](const flying_share& share) {
+    if (why != life_end::planned) suspects_.note_loss(*share.sequence, share.from, share.to);
+  });
   suspect_next_ = {};
   for (const sequence_list all = running_; scheduled_sequence * sequence : all) {
     if (sequence->cancelled && sequence->followers.empty())
@@ -274,11 +268,8 @@ bool batch_scheduler::is_consistent() const {
   }
   for (std::int32_t i = 0; i < pool_.total(); ++i)
     if (pool_.holders(block_id{i}) != holders[to_size(i)]) return false;
-  std::int32_t kept = 0;
-  for (const flying_step& step : flying_)
-    for (const flying_share& share : step.shares) kept += share.kept_at.has_value();
-  if (!states_.is_consistent(std::move(state_places), kept)) return false;
-  if (suspect_runs() && flying_.size() > 1) return false;
+  if (!states_.is_consistent(std::move(state_places), flights_.kept_states())) return false;
+  if (suspect_runs() && flights_.size() > 1) return false;
   const auto held = std::count_if(holders.begin(), holders.end(), [](std::int32_t count) { return count > 0; });
   return suspects == suspects_.count() && slots == slots_ && slots <= to_size(options_.max_sequences) &&
          running == running_.size() && waiting == this->waiting() && held == pool_.held() && cache_.is_consistent();

@@ -57,6 +57,7 @@
 #include "base/to_size.hpp"
 #include "model/engine/scheduling/adapter_slots.hpp"
 #include "model/engine/scheduling/fair_queue.hpp"
+#include "model/engine/scheduling/flights.hpp"
 #include "model/engine/scheduling/prompt_allowance.hpp"
 #include "model/engine/scheduling/scheduler_counters.hpp"
 #include "model/engine/scheduling/sequence_blocks.hpp"
@@ -159,12 +160,8 @@ class batch_scheduler {
   static constexpr std::uint64_t prompt_cost = 1, answer_cost = 2;  ///< virtual tokens for a token
 
   using scheduled_sequence = detail::scheduled_sequence;
+  using flying_share = detail::flying_share;
   using sequence_list = std::vector<scheduled_sequence*>;
-  /// A step that somebody who reads an answer along waits for.
-  struct mixed_step {
-    instant since;
-    std::int64_t prompt_tokens = 0;
-  };
   /// The step being planned.
   struct planning {
     instant now;
@@ -172,20 +169,7 @@ class batch_scheduler {
     bool closed_to_new = false;     ///< somebody before them waits for room
     bool closed_to_growth = false;  ///< an urgent sequence needs the blocks
     sequence_id awaited = {};       ///< a suspect for which the flights had to land; 0: none
-    std::optional<mixed_step> mixed = {};
-  };
-  struct flying_share {
-    scheduled_sequence* sequence;
-    std::size_t from = 0, to = 0;  ///< positions of the known tokens that it feeds
-    std::int32_t proposals = 0;
-    bool complete = false;                     ///< those are all that are known
-    bool foreseen = false;                     ///< the next step was planned as if this one had landed
-    std::optional<std::int32_t> kept_at = {};  ///< where its state is kept afterwards
-  };
-  struct flying_step {
-    step_id id;
-    std::vector<flying_share> shares;
-    std::optional<mixed_step> mixed;
+    std::optional<detail::mixed_step> mixed = {};
   };
   /// How fast sequences leave the queue.
   struct start_pace {
@@ -204,16 +188,13 @@ class batch_scheduler {
   scheduled_sequence& add_follower(scheduled_sequence& leader);
 
   // batch_ahead.cpp: what a step in flight will do
-  bool can_foresee(const flying_step& step) const;
-  bool will_end(const flying_share& share) const;
-  void foresee(flying_step& step);
-  void take_back(const flying_share& share);
+  void foresee(detail::flying_step& step);
 
   // batch_scheduler.cpp: a step's parts in their order, and how a sequence begins to run, stops and goes
   bool plan_next(planning& step);
   bool suspect_runs() const;
   bool must_fly_alone() const { return suspect_next_.value != 0 || suspect_runs(); }
-  void note_time(std::optional<mixed_step>& step, instant now);
+  void note_time(const std::optional<detail::mixed_step>& step, instant now);
   scheduled_sequence* find(sequence_id id) const;
   const scheduled_sequence* find_leader(sequence_id id) const;
   void start(scheduled_sequence& sequence, instant now);
@@ -297,11 +278,9 @@ class batch_scheduler {
   sequence_list chosen_;   ///< have a share of the step being planned
   std::size_t slots_ = 0;  ///< taken: shares that the running may have, their followers' too
   detail::suspects suspects_;
-  std::vector<flying_step> flying_;
-  std::optional<mixed_step> landed_;  ///< since the last plan
-  bool held_up_ = false;              ///< in the last plan somebody had to wait for a sequence in flight to give way
-  sequence_id suspect_next_;          ///< in the last plan it could have begun, but for steps in flight; 0: none
-  std::vector<std::vector<flying_share>> spare_lists_;
+  detail::flights flights_;
+  bool held_up_ = false;      ///< in the last plan somebody had to wait for a sequence in flight to give way
+  sequence_id suspect_next_;  ///< in the last plan it could have begun, but for steps in flight; 0: none
   std::vector<ended_sequence> ended_;
   std::vector<sequence_id> forgotten_;  ///< for the next plan
 

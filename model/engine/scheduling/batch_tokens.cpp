@@ -85,7 +85,7 @@ std::int64_t batch_scheduler::give_tokens(planning& step) {
     shares.take(cost, prompt);
     left -= cost;
   }
-  if (somebody_reads()) step.mixed = mixed_step{step.now, most - left};
+  if (somebody_reads()) step.mixed = detail::mixed_step{step.now, most - left};
   return left;
 }
 
@@ -143,13 +143,7 @@ void batch_scheduler::write_shares(const planning& step) {
   std::sort(chosen_.begin(), chosen_.end(), [](const scheduled_sequence* a, const scheduled_sequence* b) {
     return a->adapter != b->adapter ? a->adapter < b->adapter : ranks_before(*a, *b);
   });
-  flying_step& flying = flying_.emplace_back();
-  flying.id = step.plan.id;
-  flying.mixed = step.mixed;
-  if (!spare_lists_.empty()) {
-    flying.shares = std::move(spare_lists_.back());
-    spare_lists_.pop_back();
-  }
+  detail::flying_step& flying = flights_.begin(step.plan.id, step.mixed);
   for (scheduled_sequence* sequence : chosen_) {
     const planned_share& share = write_share(*sequence, step.plan);
     const std::size_t to = sequence->computed + to_size(sequence->planned_tokens);
