@@ -15,7 +15,7 @@
 #include "cluster/adapters/adapter_catalogue.hpp"
 #include "cluster/journal/job.hpp"
 #include "cluster/routing/routing.hpp"
-#include "model/engine/replica_scheduler.hpp"
+#include "model/engine/engine_request.hpp"
 #include "transport/zmq/link.hpp"
 
 namespace troupe {

@@ -10,7 +10,7 @@
 #include "actors/messages.hpp"
 #include "actors/replicas/scheduler_meter.hpp"
 #include "cluster/routing/routing.hpp"
-#include "model/engine/scheduling/batch_scheduler.hpp"
+#include "model/engine/scheduling/scheduler_counters.hpp"
 
 namespace troupe {
 
@@ -20,7 +20,7 @@ struct replica_figures {
   std::size_t stages = 0;  ///< of its newest life
   epoch_id epoch;
   replica_load load;
-  batch_scheduler::counters scheduling;  ///< in all lives
+  scheduler_counters scheduling;  ///< in all lives
   scheduler_meter::figures meter;
   std::int32_t max_adapters = 0;                                                   ///< that run at a time
   std::vector<std::string> resident_adapters, running_adapters, waiting_adapters;  ///< full names; only some, if many

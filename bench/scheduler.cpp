@@ -42,15 +42,15 @@ class crowd {
     if (!scheduler_.plan_step({}, plan_)) return 0;
     const double planned = now() - start;
     outcomes_.clear();
-    for (const planned_row& row : plan_.rows)
-      if (row.complete) outcomes_.push_back({row.sequence, token_, false, {}});
+    for (const planned_share& share : plan_.shares)
+      if (share.complete) outcomes_.push_back({share.sequence, token_, false, {}});
     const double before = now();
     const auto ended = scheduler_.commit(plan_.id, outcomes_).size();
     const double seconds = planned + now() - before;
     for (std::size_t i = 0; i < ended; ++i) submit();
     return seconds;
   }
-  std::size_t rows() const { return plan_.rows.size(); }
+  std::size_t shares() const { return plan_.shares.size(); }
   const batch_scheduler& scheduler() const { return scheduler_; }
 
  private:
@@ -95,11 +95,11 @@ void run_crowd(const crowd_shape& shape, const report& out) {
   crowd all(shape);
   for (int i = 0; i < 200; ++i) all.step();  // until all prompts have been read
   std::vector<double> times;
-  double rows = 0;
+  double shares = 0;
   constexpr int steps = 5000;
   for (int i = 0; i < steps; ++i) {
     times.push_back(all.step() * 1e6);
-    rows += static_cast<double>(all.rows());
+    shares += static_cast<double>(all.shares());
   }
   double total = 0;
   for (const double time : times) total += time;
@@ -108,7 +108,7 @@ void run_crowd(const crowd_shape& shape, const report& out) {
            {{"us a step p50", percentile(times, 0.5)},
             {"mean", total / steps},
             {"p99", percentile(times, 0.99)},
-            {"rows", rows / steps},
+            {"shares", shares / steps},
             {"preemptions", static_cast<double>(stats.preemptions)}}});
 }
 

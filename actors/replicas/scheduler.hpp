@@ -5,6 +5,7 @@
 #include "actors/adapters/adapter_directory.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/status_board.hpp"
+#include "model/engine/scheduling/batch_scheduler.hpp"
 
 namespace troupe {
 

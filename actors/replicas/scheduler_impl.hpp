@@ -9,6 +9,7 @@
 
 #include "actors/replicas/scheduler.hpp"
 #include "actors/replicas/scheduler_meter.hpp"
+#include "model/engine/replica_scheduler.hpp"
 #include "model/engine/scheduling/adapter_residency.hpp"
 
 namespace troupe {
@@ -91,7 +92,7 @@ class scheduler_state {
   void report_soon();
   void report();
   void post_figures() const;
-  batch_scheduler::counters counted() const;
+  scheduler_counters counted() const;
   replica_load load() const;
 
   handle::pointer self_;
@@ -107,7 +108,7 @@ class scheduler_state {
   step_order order_;
 
   std::unique_ptr<replica_scheduler> requests_;  ///< nullptr between two lives
-  batch_scheduler::counters earlier_;            ///< what was counted in lives that are over
+  scheduler_counters earlier_;                   ///< what was counted in lives that are over
   std::unordered_map<sequence_id, tracked_answer> answers_;
   std::unordered_map<request_id, std::vector<sequence_id>> sequences_;
   std::unique_ptr<adapter_residency> residency_;

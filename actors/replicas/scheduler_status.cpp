@@ -58,8 +58,8 @@ replica_load scheduler_state::load() const {
 }
 
 /// In all lives of the replica: whoever reads a counter takes it for a new one where it goes back.
-batch_scheduler::counters scheduler_state::counted() const {
-  batch_scheduler::counters all = earlier_;
+scheduler_counters scheduler_state::counted() const {
+  scheduler_counters all = earlier_;
   if (requests_) all += requests_->decisions().stats();
   return all;
 }

@@ -48,10 +48,10 @@ void scheduler_state::plan_ahead_of(step_id step) {
 void scheduler_state::send_order() {
   flight& sent = in_flight_.emplace_back();
   sent.step = order_.plan.id;
-  for (const planned_row& row : order_.plan.rows)
-    if (row.complete)
-      for (const sequence_id id : order_.plan.answers_of(row))
-        sent.answers.push_back({id, std::min(row.logit_rows, 1), row.proposals + 1});
+  for (const planned_share& share : order_.plan.shares)
+    if (share.complete)
+      for (const sequence_id id : order_.plan.answers_of(share))
+        sent.answers.push_back({id, std::min(share.logit_rows, 1), share.proposals + 1});
   send_openings_ahead();
   tell_stages(run_step{life_, order_});
   note_flights();

@@ -14,6 +14,7 @@
 #include "cluster/members/membership.hpp"
 #include "cluster/placement/placement.hpp"
 #include "cluster/replicas/replica_course.hpp"
+#include "model/engine/scheduling/batch_scheduler.hpp"
 
 namespace troupe {
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/engine/replica_scheduler.hpp"
+#include "model/engine/engine_request.hpp"
 #include "model/engine/text/chat_format.hpp"
 #include "model/formats/model_config.hpp"
 

@@ -34,12 +34,6 @@ engine_request resumed_request(const engine_request& request, std::int32_t index
 
 }  // namespace
 
-sampling_params engine_request::sampling_from(std::size_t length) const {
-  sampling_params rest = sampling;
-  if (length > sequence.prompt.size()) rest.prompt_logprobs.reset();  // these came with the first token
-  return rest;
-}
-
 replica_scheduler::replica_scheduler(batch_scheduler::options options, std::int64_t vocab_size)
     : vocab_size_(vocab_size), decisions_(std::move(options)) {}
 
@@ -91,11 +85,11 @@ bool replica_scheduler::add_answers_to(step_order& order, bool planned) {
 }
 
 void replica_scheduler::open_answers(step_order& order) {
-  for (const planned_row& row : order.plan.rows) {
-    if (const auto found = answers_.find(row.sequence);
+  for (const planned_share& share : order.plan.shares) {
+    if (const auto found = answers_.find(share.sequence);
         found != answers_.end() && found->second.request->sequence.every_prompt_row)
-      open_together({&row.sequence, 1}, row.sequence, order);  // opened with its first row, not with its last
-    if (row.complete) open_together(order.plan.answers_of(row), row.sequence, order);
+      open_together({&share.sequence, 1}, share.sequence, order);  // opened with its first row, not with its last
+    if (share.complete) open_together(order.plan.answers_of(share), share.sequence, order);
   }
 }
 

@@ -12,14 +12,14 @@ using detail::sequence_phase;
 
 namespace {
 
-void put_in_order(std::vector<detail::sequence_state*>& sequences) {
+void put_in_order(std::vector<detail::scheduled_sequence*>& sequences) {
   if (!std::is_sorted(sequences.begin(), sequences.end(), in_order))
     std::sort(sequences.begin(), sequences.end(), in_order);
 }
 
 /// Whether `other` gives way so that `sequence` can start. For the next token of a running sequence, anyone behind it
 /// does.
-bool may_push_out(const detail::sequence_state& sequence, const detail::sequence_state& other) {
+bool may_push_out(const detail::scheduled_sequence& sequence, const detail::scheduled_sequence& other) {
   return sequence.urgent != 0 ? ranks_before(sequence, other) : other.tier() > sequence.tier();
 }
 
@@ -38,7 +38,7 @@ void batch_scheduler::give_blocks_to_all(planning& step) {
 }
 
 void batch_scheduler::give_blocks_to_urgent(planning& step) {
-  for (sequence_state* sequence : urgent_) {
+  for (scheduled_sequence* sequence : urgency_.sequences()) {
     if (sequence->phase == sequence_phase::running)
       give_blocks(*sequence, step);
     else if (is_ready(*sequence) && !admit(*sequence, step))
@@ -54,17 +54,17 @@ void batch_scheduler::give_blocks_to_running(request_priority priority, planning
 }
 
 /// Gets a running sequence the blocks for its next token; otherwise it is stalled.
-void batch_scheduler::give_blocks(sequence_state& sequence, planning& step) {
+void batch_scheduler::give_blocks(scheduled_sequence& sequence, planning& step) {
   if (!sequence.can_join()) return;
   sequence.stalled = false;
   const std::size_t before = sequence.computed;
-  if (sequence.pending() > block_tokens && !options_.keeps_states) blocks_.reuse_cached(sequence);
+  if (sequence.pending() > block_tokens && !states_.any()) blocks_.reuse_cached(sequence);
   note_reused(sequence, sequence.computed - before);
   // Counted anew each time: a block needs no copy any more once those that shared it are gone.
   const auto missing = [&] { return blocks_.missing(sequence, sequence.tokens.size()); };
   const auto enough = [&] { return missing() <= to_size(cache_.available()); };
   if (missing() == 0) return;
-  const auto behind = [&](const sequence_state& other) { return ranks_before(sequence, other); };
+  const auto behind = [&](const scheduled_sequence& other) { return ranks_before(sequence, other); };
   while (!step.closed_to_growth && !enough())
     if (!push_out_last(behind)) break;
   sequence.stalled = step.closed_to_growth || !enough();
@@ -77,16 +77,15 @@ void batch_scheduler::give_blocks(sequence_state& sequence, planning& step) {
 
 /// A class has had its turn if one of its sequences starts, or if something other than lack of room prevents that.
 void batch_scheduler::admit_new(request_priority priority, planning& step) {
-  std::uint64_t& last_turn = last_turn_[index_of(priority)];
-  if (queue_of(priority).size() == 0 || admit_awaited(priority, step)) last_turn = step_;
+  if (queue_of(priority).size() == 0 || admit_awaited(priority, step)) urgency_.note_turn(priority, step_);
   std::int64_t tokens = priority == request_priority::interactive ? tokens_for_interactive() : tokens_for_batch();
   while (!step.closed_to_new && tokens > 0) {
-    sequence_state* next = next_in_line(priority);
+    scheduled_sequence* next = next_in_line(priority);
     if (next != nullptr && !admit(*next, step)) {
       step.closed_to_new = true;
       return;
     }
-    last_turn = step_;
+    urgency_.note_turn(priority, step_);
     if (next == nullptr) return;
     tokens -= static_cast<std::int64_t>(next->pending());
   }
@@ -94,30 +93,30 @@ void batch_scheduler::admit_new(request_priority priority, planning& step) {
 
 /// Before the next in line, and whatever others need of the step: its steps are its own, and it has been waited for.
 bool batch_scheduler::admit_awaited(request_priority priority, planning& step) {
-  sequence_state* suspect = find(step.awaited);
+  scheduled_sequence* suspect = find(step.awaited);
   return suspect != nullptr && suspect->phase == sequence_phase::waiting && suspect->priority == priority &&
          suspect->urgent == 0 && is_ready(*suspect) && admit(*suspect, step);
 }
 
 /// The next of those that may start beside the adapters that run and the long prompt of this step.
-batch_scheduler::sequence_state* batch_scheduler::next_in_line(request_priority priority) const {
-  const auto is_long_one = [&](const sequence_state* other) {
+batch_scheduler::scheduled_sequence* batch_scheduler::next_in_line(request_priority priority) const {
+  const auto is_long_one = [&](const scheduled_sequence* other) {
     return other->can_join() && other->priority == priority && costs_.is_long(*other);
   };
   const bool has_long = std::any_of(running_.begin(), running_.end(), is_long_one) ||
                         std::any_of(started_.begin(), started_.end(), is_long_one);
-  return queue_of(priority).next([&](const sequence_state& sequence) {
+  return queue_of(priority).next([&](const scheduled_sequence& sequence) {
     return sequence.urgent == 0 && !(has_long && costs_.is_long(sequence)) && adapters_.can_start(*sequence.use) &&
            is_ready(sequence);
   });
 }
 
-bool batch_scheduler::is_ready(const sequence_state& sequence) const {
+bool batch_scheduler::is_ready(const scheduled_sequence& sequence) const {
   return sequence.adapter == no_adapter || !options_.is_ready || options_.is_ready(sequence.adapter);
 }
 
 /// True if it runs from now on; false if there is no room, though some may have been made.
-bool batch_scheduler::admit(sequence_state& sequence, planning& step) {
+bool batch_scheduler::admit(scheduled_sequence& sequence, planning& step) {
   if (!make_slots(sequence) || !make_adapter_slot(sequence)) return false;
   if (!make_blocks(sequence, step)) {
     if (sequence.urgent != 0) step.closed_to_growth = true;
@@ -127,7 +126,7 @@ bool batch_scheduler::admit(sequence_state& sequence, planning& step) {
   return true;
 }
 
-bool batch_scheduler::make_slots(const sequence_state& sequence) {
+bool batch_scheduler::make_slots(const scheduled_sequence& sequence) {
   while (slots_ + sequence.slots() > to_size(options_.max_sequences))
     if (!push_out_for(sequence)) return false;
   return true;
@@ -135,21 +134,21 @@ bool batch_scheduler::make_slots(const sequence_state& sequence) {
 
 /// Only an urgent sequence takes another adapter's place: all sequences of that adapter give way, those in a step as
 /// soon as it is committed.
-bool batch_scheduler::make_adapter_slot(const sequence_state& sequence) {
+bool batch_scheduler::make_adapter_slot(const scheduled_sequence& sequence) {
   if (adapters_.can_start(*sequence.use)) return true;
   if (sequence.urgent == 0) return false;
   const detail::adapter_use* use = adapter_to_push_out(sequence);
   if (use == nullptr) return false;
   const adapter_version adapter = use->adapter;
-  while (push_out_last([&](const sequence_state& other) { return other.adapter == adapter; })) {
+  while (push_out_last([&](const scheduled_sequence& other) { return other.adapter == adapter; })) {
   }
   return adapters_.can_start(*sequence.use);
 }
 
 /// Of the adapters whose sequences all rank behind this one, that with the fewest sequences.
-detail::adapter_use* batch_scheduler::adapter_to_push_out(const sequence_state& sequence) const {
+detail::adapter_use* batch_scheduler::adapter_to_push_out(const scheduled_sequence& sequence) const {
   std::vector<std::pair<detail::adapter_use*, std::int32_t>> behind;
-  for (const sequence_state* other : running_) {
+  for (const scheduled_sequence* other : running_) {
     if (other->adapter == no_adapter || !ranks_before(sequence, *other)) continue;
     const auto same = [&](const auto& item) { return item.first == other->use; };
     const auto found = std::find_if(behind.begin(), behind.end(), same);
@@ -164,13 +163,13 @@ detail::adapter_use* batch_scheduler::adapter_to_push_out(const sequence_state& 
   return fewest == behind.end() ? nullptr : fewest->first;
 }
 
-void batch_scheduler::note_reused(sequence_state& sequence, std::size_t tokens) {
+void batch_scheduler::note_reused(scheduled_sequence& sequence, std::size_t tokens) {
   counts_.reused_tokens += tokens;
   if (sequence.tokens.size() == sequence.prompt_tokens) sequence.reused += tokens;
 }
 
 /// A suspect for which there is room waits until nothing is in flight: no other step is to be lost with its own.
-bool batch_scheduler::make_blocks(sequence_state& sequence, const planning& step) {
+bool batch_scheduler::make_blocks(scheduled_sequence& sequence, const planning& step) {
   blocks_.begin(sequence);
   blocks_.reuse_cached(sequence);
   const std::size_t reused = sequence.computed;
@@ -181,13 +180,13 @@ bool batch_scheduler::make_blocks(sequence_state& sequence, const planning& step
     blocks_.clear(sequence);
     return false;
   }
-  if (sequence.suspect() && !flying_.empty()) {
+  if (sequence.suspect() && flights_.any()) {
     suspect_next_ = sequence.id;
     blocks_.clear(sequence);
     return false;
   }
   if (sequence.tokens.size() == sequence.prompt_tokens) sequence.reused = 0;  // found by an earlier start
-  if (shares_beginnings() && !sequence.reads_prompt()) counts_.looked_up_tokens += sequence.tokens.size();
+  if (states_.share_beginnings() && !sequence.reads_prompt()) counts_.looked_up_tokens += sequence.tokens.size();
   note_reused(sequence, reused);
   blocks_.provide(sequence, sequence.tokens.size(), step.plan.copies);
   return true;
@@ -195,20 +194,20 @@ bool batch_scheduler::make_blocks(sequence_state& sequence, const planning& step
 
 /// Blocks to leave for running sequences that do not give way; without them the newcomer would soon be pushed out
 /// again.
-std::size_t batch_scheduler::reserve_beside(const sequence_state& sequence) const {
+std::size_t batch_scheduler::reserve_beside(const scheduled_sequence& sequence) const {
   if (sequence.urgent != 0) return 0;
-  const auto stays = [&](const sequence_state* other) { return !may_push_out(sequence, *other); };
+  const auto stays = [&](const scheduled_sequence* other) { return !may_push_out(sequence, *other); };
   return (to_size(std::count_if(running_.begin(), running_.end(), stays)) + started_.size()) / 2;
 }
 
-bool batch_scheduler::push_out_for(const sequence_state& newcomer) {
-  return push_out_last([&](const sequence_state& other) { return may_push_out(newcomer, other); });
+bool batch_scheduler::push_out_for(const scheduled_sequence& newcomer) {
+  return push_out_last([&](const scheduled_sequence& other) { return may_push_out(newcomer, other); });
 }
 
 template <class Allowed>
 bool batch_scheduler::push_out_last(Allowed&& allowed) {
   for (std::size_t i = running_.size(); i-- > 0;) {
-    sequence_state& last = *running_[i];
+    scheduled_sequence& last = *running_[i];
     if (!allowed(last)) continue;
     held_up_ |= !last.landed();
     if (!last.landed()) continue;
@@ -222,7 +221,7 @@ bool batch_scheduler::push_out_last(Allowed&& allowed) {
 /// Of those that may be in the step: in the tier of batch, or in those before it.
 batch_scheduler::asked_tokens batch_scheduler::asked_by(bool batch_tier) const {
   asked_tokens asked;
-  const auto count = [&](const sequence_state* sequence) {
+  const auto count = [&](const scheduled_sequence* sequence) {
     if (!sequence->can_join() || sequence->stalled || sequence->in_batch_tier() != batch_tier) return;
     (costs_.is_long(*sequence) ? asked.of_long : asked.of_short) += static_cast<std::int64_t>(sequence->pending());
   };

@@ -2,9 +2,8 @@
 //
 // What a step does is known before it lands, but for the tokens that it chooses and whether they end their answers. So
 // the next one can be planned: an unknown token is `chosen_before`, and one that ends its answer makes the sequence's
-// row in the next step a row for nobody.
-#include <algorithm>
-#include <cassert>
+// share of the next step a share for nobody.
+#include <utility>
 
 #include "model/engine/scheduling/batch_scheduler.hpp"
 
@@ -14,50 +13,22 @@ namespace troupe {
 /// that go ahead of their own steps never keep out anybody who ranks before them.
 bool batch_scheduler::plan_ahead(instant now, step_plan& plan) {
   plan.clear();
-  if (held_up_ || must_fly_alone() || flying_.size() != 1 || !can_foresee(flying_.front())) return false;
-  flying_step& before = flying_.front();
-  foresee(before);
-  note_time(before.mixed, now);
+  if (held_up_ || must_fly_alone()) return false;
+  detail::flying_step* before = flights_.foreseeable();
+  if (before == nullptr) return false;
+  foresee(*before);
+  note_time(std::exchange(before->mixed, std::nullopt), now);
   planning step{.now = now, .plan = plan};
   return plan_next(step);
 }
 
-/// All of its rows or none: sequences that had to wait for their step while others went ahead would be in other steps
-/// than those ever after, and two small steps take longer than one large one.
-bool batch_scheduler::can_foresee(const flying_step& step) const {
-  return std::all_of(step.rows.begin(), step.rows.end(), [&](const flying_row& row) {
-    const bool forks = row.complete && !row.sequence->followers.empty();
-    return will_end(row) || (row.proposals == 0 && !forks && !row.foreseen);
-  });
-}
-
-/// The next step has nothing for it in any case.
-bool batch_scheduler::will_end(const flying_row& row) const {
-  const sequence_state& sequence = *row.sequence;
-  if (!sequence.followers.empty()) return false;
-  return sequence.cancelled || (row.complete && row.to + 1 >= sequence.limit);
-}
-
-void batch_scheduler::foresee(flying_step& step) {
-  for (flying_row& row : step.rows) {
-    sequence_state& sequence = *row.sequence;
-    if (will_end(row)) {
-      leave_slots(sequence);
-      continue;
-    }
-    assert(sequence.in_flight == step.id && !sequence.foreseen);
-    row.foreseen = sequence.foreseen = true;
-    sequence.computed = row.to;
-    if (row.complete) sequence.tokens.push_back(chosen_before);
+void batch_scheduler::foresee(detail::flying_step& step) {
+  for (flying_share& share : step.shares) {
+    if (share.will_end())
+      leave_slots(*share.sequence);
+    else
+      share.foresee();
   }
-}
-
-/// The step never lands.
-void batch_scheduler::take_back(const flying_row& row) {
-  sequence_state& sequence = *row.sequence;
-  sequence.in_flight = step_id{};
-  sequence.foreseen = false;
-  if (row.foreseen && row.complete) sequence.tokens.pop_back();
 }
 
 }  // namespace troupe

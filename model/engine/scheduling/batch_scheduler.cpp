@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <numeric>
 
 #include "base/error.hpp"
 #include "base/to_size.hpp"
@@ -31,6 +30,22 @@ batch_scheduler::options checked(batch_scheduler::options chosen) {
   return chosen;
 }
 
+detail::state_places::sizes sizes_of_states(const batch_scheduler::options& chosen) {
+  return {.running = chosen.keeps_states ? chosen.max_sequences : 0,
+          .kept_beginnings = chosen.kept_beginnings,
+          .blocks = chosen.blocks,
+          .worth_keeping = chosen.worth_keeping};
+}
+
+detail::urgency::limits limits_of_urgency(const batch_scheduler::options& chosen) {
+  return {.max_adapters = chosen.max_adapters,
+          .adapter_patience = chosen.adapter_patience,
+          .batch_patience = chosen.batch_patience,
+          .head_patience = chosen.head_patience,
+          .tokens = chosen.urgent_tokens,
+          .context = chosen.context};
+}
+
 }  // namespace
 
 batch_scheduler::batch_scheduler(options chosen)
@@ -38,49 +53,47 @@ batch_scheduler::batch_scheduler(options chosen)
       costs_(options_.even_context, options_.max_batch_tokens),
       allowance_(options_.max_mixed_prompt_tokens, options_.max_batch_tokens),
       pool_(options_.blocks),
-      beginnings_(options_.max_sequences, options_.keeps_states ? options_.kept_beginnings : 0, options_.blocks),
-      cache_(pool_, options_.model, options_.keeps_states ? &beginnings_ : nullptr),
-      blocks_(cache_, shares_beginnings()),
-      adapters_(options_.max_adapters) {
-  if (!options_.keeps_states) return;
-  free_states_.resize(to_size(options_.max_sequences));
-  std::iota(free_states_.rbegin(), free_states_.rend(), 0);
-}
+      states_(sizes_of_states(options_)),
+      cache_(pool_, options_.model, states_.beginnings()),
+      blocks_(cache_, states_.share_beginnings()),
+      adapters_(options_.max_adapters),
+      urgency_(limits_of_urgency(options_), adapters_, queues_,
+               [this](const scheduled_sequence& sequence) { return is_ready(sequence); }) {}
 
 batch_scheduler::~batch_scheduler() = default;
 
-batch_scheduler::sequence_state* batch_scheduler::find(sequence_id id) const {
+batch_scheduler::scheduled_sequence* batch_scheduler::find(sequence_id id) const {
   const auto found = sequences_.find(id);
   return found == sequences_.end() ? nullptr : found->second.get();
 }
 
 /// The answer that computes its prompt: mostly itself.
-const batch_scheduler::sequence_state* batch_scheduler::find_leader(sequence_id id) const {
-  const sequence_state* sequence = find(id);
+const batch_scheduler::scheduled_sequence* batch_scheduler::find_leader(sequence_id id) const {
+  const scheduled_sequence* sequence = find(id);
   return sequence != nullptr && sequence->leader != nullptr ? sequence->leader : sequence;
 }
 
 bool batch_scheduler::plan_step(instant now, step_plan& plan) {
   plan.clear();
-  note_time(landed_, now);
-  if (!flying_.empty() && must_fly_alone()) return false;
+  note_time(flights_.take_landed(), now);
+  if (flights_.any() && must_fly_alone()) return false;
   planning step{.now = now, .plan = plan, .awaited = std::exchange(suspect_next_, {})};
   return plan_next(step);
 }
 
 bool batch_scheduler::plan_next(planning& step) {
   held_up_ = false;
-  declare_urgent();
+  urgency_.declare(running_, step_);
   give_blocks_to_all(step);
-  choose_rows();
+  choose_sequences();
   if (chosen_.empty()) {
     assert(step.plan.copies.empty());
     return false;
   }
   step.plan.id = step_id{++step_};
-  std::swap(step.plan.state_copies, state_copies_);  // before the rows of this step ask for more
+  states_.move_copies_to(step.plan.state_copies);  // before the rows of this step ask for more
   give_proposals(give_tokens(step), step);
-  write_rows(step);
+  write_shares(step);
   std::swap(step.plan.forgotten, forgotten_);
   return true;
 }
@@ -88,17 +101,16 @@ bool batch_scheduler::plan_next(planning& step) {
 /// Those that wait keep nobody from anything: perhaps there is no room for them for a long time.
 bool batch_scheduler::suspect_runs() const {
   return suspects_.any() &&
-         std::any_of(running_.begin(), running_.end(), [](const sequence_state* each) { return each->suspect(); });
+         std::any_of(running_.begin(), running_.end(), [](const scheduled_sequence* each) { return each->suspect(); });
 }
 
 /// A step with somebody's answer lasted until now.
-void batch_scheduler::note_time(std::optional<mixed_step>& step, instant now) {
+void batch_scheduler::note_time(const std::optional<detail::mixed_step>& step, instant now) {
   if (step) allowance_.note_step(step->prompt_tokens, now - step->since);
-  step.reset();
 }
 
 bool batch_scheduler::cancel(sequence_id id) {
-  sequence_state* sequence = find(id);
+  scheduled_sequence* sequence = find(id);
   if (sequence == nullptr || sequence->cancelled) return false;
   if (sequence->phase == sequence_phase::following) {
     cancel_follower(*sequence);
@@ -110,8 +122,8 @@ bool batch_scheduler::cancel(sequence_id id) {
   return true;
 }
 
-void batch_scheduler::cancel_follower(sequence_state& sequence) {
-  sequence_state& leader = *sequence.leader;
+void batch_scheduler::cancel_follower(scheduled_sequence& sequence) {
+  scheduled_sequence& leader = *sequence.leader;
   std::erase(leader.followers, &sequence);
   if (leader.phase == sequence_phase::running) --slots_;
   queue_of(sequence).leave(sequence);
@@ -120,7 +132,7 @@ void batch_scheduler::cancel_follower(sequence_state& sequence) {
 }
 
 /// From waiting to running. Its blocks are there.
-void batch_scheduler::start(sequence_state& sequence, instant now) {
+void batch_scheduler::start(scheduled_sequence& sequence, instant now) {
   queue_of(sequence).remove(sequence);
   sequence.phase = sequence_phase::running;
   sequence.stalled = false;
@@ -129,8 +141,7 @@ void batch_scheduler::start(sequence_state& sequence, instant now) {
   adapters_.start(*sequence.use, step_);
   adapters_.stop_waiting(*sequence.use, step_);
   take_slots(sequence);
-  if (options_.keeps_states && sequence.computed > 0)
-    state_copies_.push_back({beginnings_.use(sequence.place.last), sequence.state, sequence.id});
+  states_.fetch_beginning(sequence);
   started_.push_back(&sequence);
   if (!sequence.charged) queue_of(sequence).charge(sequence, prompt_cost * sequence.pending());
   sequence.charged = true;
@@ -138,7 +149,7 @@ void batch_scheduler::start(sequence_state& sequence, instant now) {
 }
 
 /// From running to waiting. The caller takes it out of running_.
-void batch_scheduler::preempt(sequence_state& sequence) {
+void batch_scheduler::preempt(scheduled_sequence& sequence) {
   assert(sequence.landed() && (!sequence.cancelled || !sequence.followers.empty()));
   ++counts_.preemptions;
   adapters_.wait(sequence.adapter, step_);
@@ -148,36 +159,28 @@ void batch_scheduler::preempt(sequence_state& sequence) {
   queue_of(sequence).push_preempted(sequence);
 }
 
-void batch_scheduler::stop_running(sequence_state& sequence) {
+void batch_scheduler::stop_running(scheduled_sequence& sequence) {
   blocks_.clear(sequence);
   leave_slots(sequence);
   adapters_.stop_running(*sequence.use, step_);
 }
 
-void batch_scheduler::take_slots(sequence_state& sequence) {
+void batch_scheduler::take_slots(scheduled_sequence& sequence) {
   slots_ += sequence.slots();
   sequence.has_slots = true;
-  take_state(sequence);
+  states_.take(sequence);
 }
 
-/// There is one for each sequence that has a slot.
-void batch_scheduler::take_state(sequence_state& sequence) {
-  if (!options_.keeps_states) return;
-  sequence.state = free_states_.back();
-  free_states_.pop_back();
-}
-
-/// A step in flight may still have it: whoever gets its state next is in a later one.
-void batch_scheduler::leave_slots(sequence_state& sequence) {
+void batch_scheduler::leave_slots(scheduled_sequence& sequence) {
   if (!std::exchange(sequence.has_slots, false)) return;
   slots_ -= sequence.slots();
-  if (options_.keeps_states) free_states_.push_back(sequence.state);
+  states_.leave(sequence);
 }
 
 /// Out of everything; it is gone afterwards.
-void batch_scheduler::remove(sequence_state& sequence) {
+void batch_scheduler::remove(scheduled_sequence& sequence) {
   assert(sequence.landed() && sequence.followers.empty());
-  stop_being_urgent(sequence);
+  urgency_.end(sequence, step_);
   if (sequence.phase == sequence_phase::waiting) {
     queue_of(sequence).remove(sequence);
     adapters_.stop_waiting(*sequence.use, step_);
@@ -192,43 +195,38 @@ void batch_scheduler::remove(sequence_state& sequence) {
 }
 
 void batch_scheduler::forget_stored(life_end why) {
-  for (const flying_step& step : flying_)
-    for (const flying_row& row : step.rows) {
-      if (row.sequence->landed()) continue;  // a step ahead of the one where it was lost
-      if (why != life_end::planned) suspects_.note_loss(*row.sequence, row.from, row.to);
-      take_back(row);
-    }
-  flying_.clear();
-  landed_.reset();
+  flights_.lose_all([&](const flying_share& share) {
+    if (why != life_end::planned) suspects_.note_loss(*share.sequence, share.from, share.to);
+  });
   suspect_next_ = {};
-  for (const sequence_list all = running_; sequence_state * sequence : all) {
+  for (const sequence_list all = running_; scheduled_sequence * sequence : all) {
     if (sequence->cancelled && sequence->followers.empty())
       remove(*sequence);
     else
       preempt(*sequence);
   }
   running_.clear();
-  state_copies_.clear();
+  states_.forget_copies();
   cache_.clear();
 }
 
 lost_steps batch_scheduler::lost_with(sequence_id id) const {
-  const sequence_state* sequence = find_leader(id);
+  const scheduled_sequence* sequence = find_leader(id);
   return sequence ? sequence->lost : lost_steps{};
 }
 
 std::span<const token_id> batch_scheduler::text_of(sequence_id id) const {
-  const sequence_state* sequence = find(id);
+  const scheduled_sequence* sequence = find(id);
   return sequence ? sequence->known() : std::span<const token_id>();
 }
 
 bool batch_scheduler::is_waiting(sequence_id id) const {
-  const sequence_state* sequence = find_leader(id);
+  const scheduled_sequence* sequence = find_leader(id);
   return sequence && sequence->phase == sequence_phase::waiting;
 }
 
 std::optional<batch_scheduler::sequence_start> batch_scheduler::start_of(sequence_id id) const {
-  const sequence_state* sequence = find_leader(id);
+  const scheduled_sequence* sequence = find_leader(id);
   if (!sequence || !sequence->first_start) return std::nullopt;
   return sequence_start{*sequence->first_start, sequence->reused};
 }
@@ -237,22 +235,13 @@ std::uint64_t batch_scheduler::served(tenant_id tenant, request_priority priorit
   return queue_of(priority).served(tenant);
 }
 
-batch_scheduler::counters& batch_scheduler::counters::operator+=(const counters& other) {
-  steps += other.steps;
-  preemptions += other.preemptions;
-  urgencies += other.urgencies;
-  computed_tokens += other.computed_tokens;
-  looked_up_tokens += other.looked_up_tokens;
-  reused_tokens += other.reused_tokens;
-  return *this;
-}
-
 batch_scheduler::statistics batch_scheduler::stats() const {
   statistics all{counts_};
   all.waiting = waiting();
-  all.running =
-      to_size(std::count_if(running_.begin(), running_.end(), [](const sequence_state* s) { return s->has_slots; }));
+  all.running = to_size(
+      std::count_if(running_.begin(), running_.end(), [](const scheduled_sequence* s) { return s->has_slots; }));
   all.steps = step_;
+  all.urgencies = urgency_.declared();
   return all;
 }
 
@@ -266,32 +255,24 @@ std::size_t batch_scheduler::queued_tokens() const {
 bool batch_scheduler::is_consistent() const {
   std::vector<std::int32_t> holders(to_size(pool_.total()), 0);
   std::size_t slots = 0, running = 0, waiting = 0, suspects = 0;
-  std::vector<std::int32_t> states = free_states_;
+  std::vector<std::int32_t> state_places;
   for (const auto& [id, owned] : sequences_) {
-    const sequence_state& sequence = *owned;
+    const scheduled_sequence& sequence = *owned;
     suspects += sequence.suspect();
     running += sequence.phase == sequence_phase::running;
     waiting += sequence.phase == sequence_phase::waiting;
     if (sequence.has_slots) slots += sequence.slots();
-    if (sequence.has_slots && options_.keeps_states) states.push_back(sequence.state);
+    if (sequence.has_slots && states_.any()) state_places.push_back(sequence.state_place);
     if (sequence.phase != sequence_phase::running && !sequence.blocks.empty()) return false;
     for (const block_id block : sequence.blocks) ++holders[to_size(block.value)];
   }
   for (std::int32_t i = 0; i < pool_.total(); ++i)
     if (pool_.holders(block_id{i}) != holders[to_size(i)]) return false;
-  std::sort(states.begin(), states.end());
-  for (std::size_t i = 0; i < states.size(); ++i)
-    if (states[i] != static_cast<std::int32_t>(i)) return false;
-  const std::size_t all_states = options_.keeps_states ? to_size(options_.max_sequences) : 0;
-  std::int32_t kept = 0;
-  for (const flying_step& step : flying_)
-    for (const flying_row& row : step.rows) kept += row.kept_at.has_value();
-  if (kept != beginnings_.pending() || !beginnings_.is_consistent()) return false;
-  if (suspect_runs() && flying_.size() > 1) return false;
+  if (!states_.is_consistent(std::move(state_places), flights_.kept_states())) return false;
+  if (suspect_runs() && flights_.size() > 1) return false;
   const auto held = std::count_if(holders.begin(), holders.end(), [](std::int32_t count) { return count > 0; });
-  return suspects == suspects_.count() && slots == slots_ && states.size() == all_states &&
-         slots <= to_size(options_.max_sequences) && running == running_.size() && waiting == this->waiting() &&
-         held == pool_.held() && cache_.is_consistent();
+  return suspects == suspects_.count() && slots == slots_ && slots <= to_size(options_.max_sequences) &&
+         running == running_.size() && waiting == this->waiting() && held == pool_.held() && cache_.is_consistent();
 }
 
 }  // namespace troupe

@@ -25,8 +25,8 @@
 //   came later, and a second long one of its class waits until the first is nearly done, unless that is in another step
 //   that is in flight: no short question waits for a stranger's book.
 // - Urgent is what must not wait any longer: an adapter of which nothing ran for `adapter_patience` steps, or the batch
-//   class after `batch_patience` steps without a row, each until it has `urgent_tokens` new tokens; and the oldest of a
-//   class of which nobody could start for `head_patience` steps, to its end. Urgent sequences go before all others,
+//   class after `batch_patience` steps without a share, each until it has `urgent_tokens` new tokens; and the oldest of
+//   a class of which nobody could start for `head_patience` steps, to its end. Urgent sequences go before all others,
 //   among themselves first come, first served.
 // - A token far into a long text is more work than one at its beginning: beyond `even_context` positions it counts as
 //   several, so that no step takes many times as long as others.
@@ -45,7 +45,6 @@
 // - A sequence gets the place of a state when it starts to run, and has it until it stops. It may be given out again
 //   at once, since orders are carried out in their order. At position 0 the stages begin the state anew.
 #pragma once
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -58,12 +57,16 @@
 #include "base/to_size.hpp"
 #include "model/engine/scheduling/adapter_slots.hpp"
 #include "model/engine/scheduling/fair_queue.hpp"
+#include "model/engine/scheduling/flights.hpp"
 #include "model/engine/scheduling/prompt_allowance.hpp"
+#include "model/engine/scheduling/scheduler_counters.hpp"
 #include "model/engine/scheduling/sequence_blocks.hpp"
 #include "model/engine/scheduling/sequence_request.hpp"
+#include "model/engine/scheduling/state_places.hpp"
 #include "model/engine/scheduling/step_plan.hpp"
 #include "model/engine/scheduling/suspects.hpp"
 #include "model/engine/scheduling/token_budget.hpp"
+#include "model/engine/scheduling/urgency.hpp"
 
 namespace troupe {
 
@@ -101,13 +104,7 @@ class batch_scheduler {
     /// loading, and the sequence is passed over until it is `true`. Without it all could.
     std::function<bool(adapter_version)> is_ready = {};
   };
-  struct counters {
-    std::uint64_t steps = 0, preemptions = 0, urgencies = 0;
-    std::uint64_t computed_tokens = 0;
-    std::uint64_t looked_up_tokens = 0, reused_tokens = 0;  ///< in the prefix cache by those that start; found there
-    counters& operator+=(const counters& other);
-  };
-  struct statistics : counters {
+  struct statistics : scheduler_counters {
     std::size_t waiting = 0, running = 0;  ///< sequences
   };
 
@@ -116,7 +113,7 @@ class batch_scheduler {
   ~batch_scheduler();
 
   result<accepted_request, refused_request> submit(sequence_request request);
-  /// The sequence ends here, in whatever state it is; its blocks become free once no step needs them. False where it
+  /// The sequence ends here, whatever it is doing; its blocks become free once no step needs them. False where it
   /// has ended already. There will be no other word of its end.
   bool cancel(sequence_id id);
 
@@ -126,7 +123,7 @@ class batch_scheduler {
   /// The step after the one in flight, whose outcome is not known yet, for stages that need not be told it: tokens that
   /// it chooses are `chosen_before`. False where that step must land first. For one step in flight, without guesses.
   bool plan_ahead(instant now, step_plan& plan);
-  /// The step was carried out. There must be an outcome for every answer of a complete row that was not cancelled.
+  /// The step was carried out. There must be an outcome for every answer of a complete share that was not cancelled.
   /// Returns who ended, valid until the next call.
   std::span<const ended_sequence> commit(step_id step, std::span<const sequence_outcome> outcomes);
   /// The stages forgot what they stored: no step is in flight any more, every sequence goes on from its tokens.
@@ -162,13 +159,9 @@ class batch_scheduler {
   static constexpr std::size_t most_proposals = 8;                  ///< guesses per sequence and step
   static constexpr std::uint64_t prompt_cost = 1, answer_cost = 2;  ///< virtual tokens for a token
 
-  using sequence_state = detail::sequence_state;
-  using sequence_list = std::vector<sequence_state*>;
-  /// A step that somebody who reads an answer along waits for.
-  struct mixed_step {
-    instant since;
-    std::int64_t prompt_tokens = 0;
-  };
+  using scheduled_sequence = detail::scheduled_sequence;
+  using flying_share = detail::flying_share;
+  using sequence_list = std::vector<scheduled_sequence*>;
   /// The step being planned.
   struct planning {
     instant now;
@@ -176,20 +169,7 @@ class batch_scheduler {
     bool closed_to_new = false;     ///< somebody before them waits for room
     bool closed_to_growth = false;  ///< an urgent sequence needs the blocks
     sequence_id awaited = {};       ///< a suspect for which the flights had to land; 0: none
-    std::optional<mixed_step> mixed = {};
-  };
-  struct flying_row {
-    sequence_state* sequence;
-    std::size_t from = 0, to = 0;  ///< positions of the known tokens that it feeds
-    std::int32_t proposals = 0;
-    bool complete = false;                     ///< those are all that are known
-    bool foreseen = false;                     ///< the next step was planned as if this one had landed
-    std::optional<std::int32_t> kept_at = {};  ///< where its state is kept afterwards
-  };
-  struct flying_step {
-    step_id id;
-    std::vector<flying_row> rows;
-    std::optional<mixed_step> mixed;
+    std::optional<detail::mixed_step> mixed = {};
   };
   /// How fast sequences leave the queue.
   struct start_pace {
@@ -203,58 +183,45 @@ class batch_scheduler {
   std::optional<refused_request> check(const sequence_request& request) const;
   bool could_ever_fit(const sequence_request& request) const;
   duration retry_after() const;
-  sequence_state& add();
-  sequence_state& add_leader(sequence_request request);
-  sequence_state& add_follower(sequence_state& leader);
+  scheduled_sequence& add();
+  scheduled_sequence& add_leader(sequence_request request);
+  scheduled_sequence& add_follower(scheduled_sequence& leader);
 
   // batch_ahead.cpp: what a step in flight will do
-  bool can_foresee(const flying_step& step) const;
-  bool will_end(const flying_row& row) const;
-  void foresee(flying_step& step);
-  void take_back(const flying_row& row);
+  void foresee(detail::flying_step& step);
 
   // batch_scheduler.cpp: a step's parts in their order, and how a sequence begins to run, stops and goes
   bool plan_next(planning& step);
   bool suspect_runs() const;
   bool must_fly_alone() const { return suspect_next_.value != 0 || suspect_runs(); }
-  void note_time(std::optional<mixed_step>& step, instant now);
-  sequence_state* find(sequence_id id) const;
-  const sequence_state* find_leader(sequence_id id) const;
-  void start(sequence_state& sequence, instant now);
-  void preempt(sequence_state& sequence);
-  void stop_running(sequence_state& sequence);
-  void take_slots(sequence_state& sequence);
-  void take_state(sequence_state& sequence);
-  void leave_slots(sequence_state& sequence);
-  void remove(sequence_state& sequence);
-  void cancel_follower(sequence_state& sequence);
-
-  // batch_urgency.cpp: who must not wait any longer
-  void declare_urgent();
-  void declare_overdue_adapters();
-  void declare_overdue_batch();
-  void declare_overdue_heads();
-  void make_urgent(sequence_state& sequence, std::int64_t tokens);
-  void stop_being_urgent(sequence_state& sequence);
-  sequence_state* oldest_waiting(request_priority priority) const;
+  void note_time(const std::optional<detail::mixed_step>& step, instant now);
+  scheduled_sequence* find(sequence_id id) const;
+  const scheduled_sequence* find_leader(sequence_id id) const;
+  void start(scheduled_sequence& sequence, instant now);
+  void preempt(scheduled_sequence& sequence);
+  void stop_running(scheduled_sequence& sequence);
+  void take_slots(scheduled_sequence& sequence);
+  void leave_slots(scheduled_sequence& sequence);
+  void remove(scheduled_sequence& sequence);
+  void cancel_follower(scheduled_sequence& sequence);
 
   // batch_admission.cpp: who runs, and in which blocks
   void give_blocks_to_all(planning& step);
   void give_blocks_to_urgent(planning& step);
   void give_blocks_to_running(request_priority priority, planning& step);
-  void give_blocks(sequence_state& sequence, planning& step);
+  void give_blocks(scheduled_sequence& sequence, planning& step);
   void admit_new(request_priority priority, planning& step);
   bool admit_awaited(request_priority priority, planning& step);
-  sequence_state* next_in_line(request_priority priority) const;
-  bool is_ready(const sequence_state& sequence) const;
-  bool admit(sequence_state& sequence, planning& step);
-  bool make_slots(const sequence_state& sequence);
-  bool make_adapter_slot(const sequence_state& sequence);
-  detail::adapter_use* adapter_to_push_out(const sequence_state& sequence) const;
-  bool make_blocks(sequence_state& sequence, const planning& step);
-  void note_reused(sequence_state& sequence, std::size_t tokens);
-  std::size_t reserve_beside(const sequence_state& sequence) const;
-  bool push_out_for(const sequence_state& newcomer);
+  scheduled_sequence* next_in_line(request_priority priority) const;
+  bool is_ready(const scheduled_sequence& sequence) const;
+  bool admit(scheduled_sequence& sequence, planning& step);
+  bool make_slots(const scheduled_sequence& sequence);
+  bool make_adapter_slot(const scheduled_sequence& sequence);
+  detail::adapter_use* adapter_to_push_out(const scheduled_sequence& sequence) const;
+  bool make_blocks(scheduled_sequence& sequence, const planning& step);
+  void note_reused(scheduled_sequence& sequence, std::size_t tokens);
+  std::size_t reserve_beside(const scheduled_sequence& sequence) const;
+  bool push_out_for(const scheduled_sequence& newcomer);
   template <class Allowed>
   bool push_out_last(Allowed&& allowed);
   /// That sequences have still to compute.
@@ -268,67 +235,59 @@ class batch_scheduler {
   std::int64_t kept_for_batch() const { return options_.max_batch_tokens / options_.batch_share; }
 
   // batch_tokens.cpp: how many tokens each gets, and the plan
-  void choose_rows();
+  void choose_sequences();
   bool somebody_reads() const;
   std::int64_t give_tokens(planning& step);
   detail::prompt_shares share_out(std::int64_t tokens) const;
+  detail::prompt_class class_of(const scheduled_sequence& sequence) const {
+    return {.is_batch = sequence.in_batch_tier(), .is_short = !costs_.is_long(sequence)};
+  }
   std::int64_t prompt_budget() const;
   void give_proposals(std::int64_t left, const planning& step);
-  std::size_t affordable_proposals(const sequence_state& sequence, std::int64_t left, const planning& step) const;
-  void write_rows(const planning& step);
-  std::size_t most_tokens(const sequence_state& sequence) const;
-  std::size_t next_to_keep(const sequence_state& sequence) const;
-  std::optional<std::int32_t> keep_state(sequence_state& sequence, std::size_t to);
+  std::size_t affordable_proposals(const scheduled_sequence& sequence, std::int64_t left, const planning& step) const;
+  void write_shares(const planning& step);
+  std::size_t most_tokens(const scheduled_sequence& sequence) const;
 
   // batch_commit.cpp: what a step's outcome changes
   class outcome_search;
-  void keep_beginning(const sequence_state& sequence, const flying_row& row);
-  void land(const flying_row& row, step_id step, outcome_search& outcomes);
-  void fork(const sequence_state& leader, sequence_state& follower);
-  void take_outcome(sequence_state& sequence, const flying_row& row, const sequence_outcome& outcome);
-  void append(sequence_state& sequence, const flying_row& row, const sequence_outcome& outcome);
-  void end(sequence_state& sequence, end_reason reason);
+  void land(const flying_share& share, step_id step, outcome_search& outcomes);
+  void fork(const scheduled_sequence& leader, scheduled_sequence& follower);
+  void take_outcome(scheduled_sequence& sequence, const flying_share& share, const sequence_outcome& outcome);
+  void append(scheduled_sequence& sequence, const flying_share& share, const sequence_outcome& outcome);
+  void end(scheduled_sequence& sequence, end_reason reason);
 
-  /// Whether sequences can go on from what others have computed.
-  bool shares_beginnings() const { return !options_.keeps_states || beginnings_.any(); }
   static std::size_t index_of(request_priority priority) { return to_size(priority); }
   const detail::fair_queue& queue_of(request_priority priority) const { return queues_[index_of(priority)]; }
-  detail::fair_queue& queue_of(const sequence_state& sequence) { return queues_[index_of(sequence.priority)]; }
+  detail::fair_queue& queue_of(const scheduled_sequence& sequence) { return queues_[index_of(sequence.priority)]; }
   std::size_t waiting() const { return queues_[0].size() + queues_[1].size(); }
 
   options options_;
   detail::token_costs costs_;
   detail::prompt_allowance allowance_;
   block_pool pool_;
-  detail::kept_beginnings beginnings_;
+  detail::state_places states_;
   prefix_cache cache_;
   detail::sequence_blocks blocks_;
   detail::adapter_slots adapters_;
-  std::array<detail::fair_queue, priorities> queues_;
-  std::unordered_map<sequence_id, std::unique_ptr<sequence_state>> sequences_;
+  detail::fair_queues queues_;
+  detail::urgency urgency_;
+  std::unordered_map<sequence_id, std::unique_ptr<scheduled_sequence>> sequences_;
 
   sequence_list running_;  ///< in order while a step is planned
   sequence_list started_;  ///< of the step being planned
-  sequence_list urgent_;   ///< first declared first
-  sequence_list chosen_;   ///< rows of the step being planned
-  std::size_t slots_ = 0;  ///< taken: rows that the running may take, their followers' too
-  std::vector<std::int32_t> free_states_;
-  std::vector<state_copy> state_copies_;  ///< for the next plan
+  sequence_list chosen_;   ///< have a share of the step being planned
+  std::size_t slots_ = 0;  ///< taken: shares that the running may have, their followers' too
   detail::suspects suspects_;
-  std::vector<flying_step> flying_;
-  std::optional<mixed_step> landed_;  ///< since the last plan
-  bool held_up_ = false;              ///< in the last plan somebody had to wait for a sequence in flight to give way
-  sequence_id suspect_next_;          ///< in the last plan it could have begun, but for steps in flight; 0: none
-  std::vector<std::vector<flying_row>> spare_lists_;
+  detail::flights flights_;
+  bool held_up_ = false;      ///< in the last plan somebody had to wait for a sequence in flight to give way
+  sequence_id suspect_next_;  ///< in the last plan it could have begun, but for steps in flight; 0: none
   std::vector<ended_sequence> ended_;
   std::vector<sequence_id> forgotten_;  ///< for the next plan
 
-  std::uint64_t last_id_ = 0, last_order_ = 0, last_urgency_ = 0;
+  std::uint64_t last_id_ = 0, last_order_ = 0;
   std::uint64_t step_ = 0;  ///< planned so far
-  std::uint64_t batch_served_ = 0;
-  std::array<std::uint64_t, priorities> last_turn_{};  ///< the last step in which a class had its turn
   start_pace pace_;
-  counters counts_;
+  scheduler_counters counts_;
 };
 
 }  // namespace troupe

@@ -22,7 +22,7 @@ std::size_t limit_of(const sequence_request& request, std::int64_t context) {
 result<accepted_request, refused_request> batch_scheduler::submit(sequence_request request) {
   if (const auto refused = check(request)) return *refused;
   const std::int32_t answers = request.answers;
-  sequence_state& leader = add_leader(std::move(request));
+  scheduled_sequence& leader = add_leader(std::move(request));
   for (std::int32_t i = 1; i < answers; ++i) leader.followers.push_back(&add_follower(leader));
   return accepted_request{leader.id, answers};
 }
@@ -60,16 +60,16 @@ void batch_scheduler::start_pace::note_start(instant now) {
   last = now;
 }
 
-batch_scheduler::sequence_state& batch_scheduler::add() {
+batch_scheduler::scheduled_sequence& batch_scheduler::add() {
   const sequence_id id{++last_id_};
-  sequence_state& sequence = *sequences_.emplace(id, std::make_unique<sequence_state>()).first->second;
+  scheduled_sequence& sequence = *sequences_.emplace(id, std::make_unique<scheduled_sequence>()).first->second;
   sequence.id = id;
   sequence.order = ++last_order_;
   return sequence;
 }
 
-batch_scheduler::sequence_state& batch_scheduler::add_leader(sequence_request request) {
-  sequence_state& leader = add();
+batch_scheduler::scheduled_sequence& batch_scheduler::add_leader(sequence_request request) {
+  scheduled_sequence& leader = add();
   leader.priority = request.priority;
   leader.adapter = request.adapter;
   leader.cache_salt = request.cache_salt;
@@ -83,8 +83,8 @@ batch_scheduler::sequence_state& batch_scheduler::add_leader(sequence_request re
   return leader;
 }
 
-batch_scheduler::sequence_state& batch_scheduler::add_follower(sequence_state& leader) {
-  sequence_state& follower = add();
+batch_scheduler::scheduled_sequence& batch_scheduler::add_follower(scheduled_sequence& leader) {
+  scheduled_sequence& follower = add();
   follower.priority = leader.priority;
   follower.adapter = leader.adapter;
   follower.cache_salt = leader.cache_salt;

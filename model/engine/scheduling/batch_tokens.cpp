@@ -9,70 +9,63 @@
 namespace troupe {
 
 using detail::ranks_before;
-using detail::sequence_state;
+using detail::scheduled_sequence;
 
 namespace {
 
-void write_answers(const sequence_state& sequence, planned_row& row, step_plan& plan) {
-  row.first_answer = static_cast<std::int32_t>(plan.answers.size());
-  if (!row.complete) return;
+void write_answers(const scheduled_sequence& sequence, planned_share& share, step_plan& plan) {
+  share.first_answer = static_cast<std::int32_t>(plan.answers.size());
+  if (!share.complete) return;
   if (!sequence.cancelled) plan.answers.push_back(sequence.id);
-  for (const sequence_state* follower : sequence.followers) plan.answers.push_back(follower->id);
-  row.answers = static_cast<std::int32_t>(plan.answers.size()) - row.first_answer;
+  for (const scheduled_sequence* follower : sequence.followers) plan.answers.push_back(follower->id);
+  share.answers = static_cast<std::int32_t>(plan.answers.size()) - share.first_answer;
 }
 
-planned_row& write_row(sequence_state& sequence, step_plan& plan) {
-  planned_row& row = plan.rows.emplace_back();
-  row.sequence = sequence.id;
-  row.adapter = sequence.adapter;
-  row.state = sequence.state;
-  row.position = static_cast<std::int64_t>(sequence.computed);
-  row.first_token = static_cast<std::int32_t>(plan.tokens.size());
-  row.proposals = sequence.planned_proposals;
-  row.tokens = sequence.planned_tokens + row.proposals;
+planned_share& write_share(scheduled_sequence& sequence, step_plan& plan) {
+  planned_share& share = plan.shares.emplace_back();
+  share.sequence = sequence.id;
+  share.adapter = sequence.adapter;
+  share.state = sequence.state_place;
+  share.position = static_cast<std::int64_t>(sequence.computed);
+  share.first_token = static_cast<std::int32_t>(plan.tokens.size());
+  share.proposals = sequence.planned_proposals;
+  share.tokens = sequence.planned_tokens + share.proposals;
   const auto first = sequence.tokens.begin() + static_cast<std::ptrdiff_t>(sequence.computed);
   plan.tokens.insert(plan.tokens.end(), first, first + sequence.planned_tokens);
   plan.tokens.insert(plan.tokens.end(), sequence.proposals.begin(), sequence.proposals.end());
 
-  row.complete = sequence.pending() == to_size(sequence.planned_tokens);
-  row.logit_rows = row.complete && sequence.limit > sequence.prompt_tokens ? 1 + row.proposals : 0;
-  row.kept_blocks = static_cast<std::int32_t>(sequence.known_blocks);
-  row.first_block = static_cast<std::int32_t>(plan.blocks.size());
-  row.blocks = static_cast<std::int32_t>(sequence.blocks.size() - sequence.known_blocks);
-  plan.blocks.insert(plan.blocks.end(), sequence.blocks.end() - row.blocks, sequence.blocks.end());
-  write_answers(sequence, row, plan);
+  share.complete = sequence.pending() == to_size(sequence.planned_tokens);
+  share.logit_rows = share.complete && sequence.limit > sequence.prompt_tokens ? 1 + share.proposals : 0;
+  share.kept_blocks = static_cast<std::int32_t>(sequence.known_blocks);
+  share.first_block = static_cast<std::int32_t>(plan.blocks.size());
+  share.blocks = static_cast<std::int32_t>(sequence.blocks.size() - sequence.known_blocks);
+  plan.blocks.insert(plan.blocks.end(), sequence.blocks.end() - share.blocks, sequence.blocks.end());
+  write_answers(sequence, share, plan);
 
   sequence.known_blocks = sequence.blocks.size();
   sequence.in_flight = sequence.last_step = plan.id;
   sequence.foreseen = false;
-  return row;
-}
-
-/// The last tokens of a chat's prompt may be none of its next turn: templates open thoughts there, and leave them out
-/// later.
-std::size_t end_to_keep(std::size_t prompt_tokens) {
-  constexpr std::size_t left_out = 8;
-  return (prompt_tokens - std::min(left_out + 1, prompt_tokens)) / block_tokens * block_tokens;
+  return share;
 }
 
 }  // namespace
 
-/// Every sequence that can go on. If several steps are in flight, only one step's share: those that waited longest.
-/// While a suspect runs, one step is.
-void batch_scheduler::choose_rows() {
+/// Every sequence that can go on. If several steps are in flight, only as many as one of them has: those that waited
+/// longest. While a suspect runs, one step is.
+void batch_scheduler::choose_sequences() {
   chosen_.clear();
-  for (sequence_state* sequence : running_)
+  for (scheduled_sequence* sequence : running_)
     if (sequence->can_join() && !sequence->stalled) chosen_.push_back(sequence);
   if (suspects_.any()) suspects_.part(chosen_);
   if (suspect_runs()) return;
   const auto steps = to_size(options_.steps_in_flight);
-  const std::size_t share = ceil_div(running_.size(), steps);
-  if (chosen_.size() <= share) return;
-  const auto waited_longer = [](const sequence_state* a, const sequence_state* b) {
+  const std::size_t most = ceil_div(running_.size(), steps);
+  if (chosen_.size() <= most) return;
+  const auto waited_longer = [](const scheduled_sequence* a, const scheduled_sequence* b) {
     return a->last_step != b->last_step ? a->last_step < b->last_step : ranks_before(*a, *b);
   };
-  std::nth_element(chosen_.begin(), chosen_.begin() + static_cast<std::ptrdiff_t>(share), chosen_.end(), waited_longer);
-  chosen_.resize(share);
+  std::nth_element(chosen_.begin(), chosen_.begin() + static_cast<std::ptrdiff_t>(most), chosen_.end(), waited_longer);
+  chosen_.resize(most);
   std::sort(chosen_.begin(), chosen_.end(), detail::in_order);
 }
 
@@ -83,50 +76,31 @@ std::int64_t batch_scheduler::give_tokens(planning& step) {
   assert(most >= 0);
   std::int64_t left = most;
   detail::prompt_shares shares = share_out(left);
-  for (sequence_state* sequence : chosen_) {
-    const bool is_batch = sequence->in_batch_tier(), is_short = !costs_.is_long(*sequence);
+  for (scheduled_sequence* sequence : chosen_) {
+    const detail::prompt_class prompt = class_of(*sequence);
     const std::int64_t more = std::min(static_cast<std::int64_t>(most_tokens(*sequence)) - 1,
-                                       costs_.affordable(*sequence, shares.most_for(is_batch, is_short)));
+                                       costs_.affordable(*sequence, shares.most_for(prompt)));
     const std::int64_t cost = costs_.of(*sequence, more);
     sequence->planned_tokens = 1 + static_cast<std::int32_t>(more);
-    shares.take(cost, is_batch, is_short);
+    shares.take(cost, prompt);
     left -= cost;
   }
-  if (somebody_reads()) step.mixed = mixed_step{step.now, most - left};
+  if (somebody_reads()) step.mixed = detail::mixed_step{step.now, most - left};
   return left;
 }
 
 /// A step ends where the sequence's state is to be kept.
-std::size_t batch_scheduler::most_tokens(const sequence_state& sequence) const {
-  const std::size_t most = sequence.most_tokens(), keep = next_to_keep(sequence);
+std::size_t batch_scheduler::most_tokens(const scheduled_sequence& sequence) const {
+  const std::size_t most = sequence.most_tokens(), keep = states_.next_to_keep(sequence);
   return keep == 0 ? most : std::min(most, keep - sequence.computed);
-}
-
-/// The next position at which its state is worth a place; 0: none.
-std::size_t batch_scheduler::next_to_keep(const sequence_state& sequence) const {
-  if (!beginnings_.any() || !sequence.publishing) return 0;
-  for (const std::size_t place : {sequence.branch, end_to_keep(sequence.prompt_tokens)})
-    if (place > sequence.computed && place >= sequence.kept + options_.worth_keeping) return place;
-  return 0;
-}
-
-/// The place where it will be kept once the row has come to `to`; none if it is not to be, or there is none.
-std::optional<std::int32_t> batch_scheduler::keep_state(sequence_state& sequence, std::size_t to) {
-  if (to != next_to_keep(sequence)) return std::nullopt;
-  const auto place = beginnings_.take();
-  if (place) state_copies_.push_back({sequence.state, *place, sequence.id});
-  sequence.kept = to;
-  return place;
 }
 
 /// What prompts may have of so many tokens.
 detail::prompt_shares batch_scheduler::share_out(std::int64_t tokens) const {
   detail::prompt_shares::demand wanted;
-  for (const sequence_state* sequence : chosen_) {
+  for (const scheduled_sequence* sequence : chosen_) {
     const std::int64_t more = costs_.of(*sequence, static_cast<std::int64_t>(sequence->pending()) - 1);
-    const bool is_batch = sequence->in_batch_tier();
-    if (is_batch) wanted.batch += more;
-    if (!costs_.is_long(*sequence)) (is_batch ? wanted.short_batch : wanted.short_prompts) += more;
+    wanted.add(more, class_of(*sequence));
   }
   const std::int64_t budget = prompt_budget();
   return {std::min(tokens, budget), budget / options_.batch_share, wanted};
@@ -138,13 +112,13 @@ std::int64_t batch_scheduler::prompt_budget() const {
 }
 
 bool batch_scheduler::somebody_reads() const {
-  return std::any_of(chosen_.begin(), chosen_.end(), [](const sequence_state* s) {
+  return std::any_of(chosen_.begin(), chosen_.end(), [](const scheduled_sequence* s) {
     return s->decoding() && s->priority == request_priority::interactive;
   });
 }
 
 void batch_scheduler::give_proposals(std::int64_t left, const planning& step) {
-  for (sequence_state* sequence : chosen_) {
+  for (scheduled_sequence* sequence : chosen_) {
     const std::size_t guesses = affordable_proposals(*sequence, left, step);
     sequence->planned_proposals = static_cast<std::int32_t>(guesses);
     sequence->proposals.resize(guesses);
@@ -154,7 +128,7 @@ void batch_scheduler::give_proposals(std::int64_t left, const planning& step) {
 }
 
 /// Guesses may take blocks that are left over, but leave some for the others' next tokens.
-std::size_t batch_scheduler::affordable_proposals(const sequence_state& sequence, std::int64_t left,
+std::size_t batch_scheduler::affordable_proposals(const scheduled_sequence& sequence, std::int64_t left,
                                                   const planning& step) const {
   if (sequence.proposals.empty() || sequence.pending() != 1) return 0;
   const std::size_t known = sequence.tokens.size();
@@ -165,28 +139,22 @@ std::size_t batch_scheduler::affordable_proposals(const sequence_state& sequence
   return std::min(guesses, sequence.blocks.size() * block_tokens - known);
 }
 
-void batch_scheduler::write_rows(const planning& step) {
-  std::sort(chosen_.begin(), chosen_.end(), [](const sequence_state* a, const sequence_state* b) {
+void batch_scheduler::write_shares(const planning& step) {
+  std::sort(chosen_.begin(), chosen_.end(), [](const scheduled_sequence* a, const scheduled_sequence* b) {
     return a->adapter != b->adapter ? a->adapter < b->adapter : ranks_before(*a, *b);
   });
-  flying_step& flying = flying_.emplace_back();
-  flying.id = step.plan.id;
-  flying.mixed = step.mixed;
-  if (!spare_lists_.empty()) {
-    flying.rows = std::move(spare_lists_.back());
-    spare_lists_.pop_back();
-  }
-  for (sequence_state* sequence : chosen_) {
-    const planned_row& row = write_row(*sequence, step.plan);
+  detail::flying_step& flying = flights_.begin(step.plan.id, step.mixed);
+  for (scheduled_sequence* sequence : chosen_) {
+    const planned_share& share = write_share(*sequence, step.plan);
     const std::size_t to = sequence->computed + to_size(sequence->planned_tokens);
     counts_.computed_tokens += static_cast<std::uint64_t>(sequence->planned_tokens);
-    flying.rows.push_back({.sequence = sequence,
-                           .from = sequence->computed,
-                           .to = to,
-                           .proposals = row.proposals,
-                           .complete = row.complete,
-                           .kept_at = keep_state(*sequence, to)});
-    if (sequence->priority == request_priority::batch) batch_served_ = step_;
+    flying.shares.push_back({.sequence = sequence,
+                             .from = sequence->computed,
+                             .to = to,
+                             .proposals = share.proposals,
+                             .complete = share.complete,
+                             .kept_at = states_.keep(*sequence, to)});
+    if (sequence->priority == request_priority::batch) urgency_.note_batch_served(step_);
   }
 }
 

@@ -6,13 +6,13 @@
 namespace troupe::detail {
 namespace {
 
-bool arrived_before(const sequence_state* a, const sequence_state* b) {
+bool arrived_before(const scheduled_sequence* a, const scheduled_sequence* b) {
   return a->order < b->order;
 }
 
 }  // namespace
 
-void fair_queue::push(sequence_state& sequence, tenant_id tenant, std::uint64_t weight) {
+void fair_queue::push(scheduled_sequence& sequence, tenant_id tenant, std::uint64_t weight) {
   assert(weight > 0);
   if (tenants_.size() >= many_tenants_) forget_absent();
   tenant_share& share = tenants_[tenant];
@@ -28,17 +28,17 @@ void fair_queue::push(sequence_state& sequence, tenant_id tenant, std::uint64_t 
   ++size_;
 }
 
-void fair_queue::join(sequence_state& sequence, const sequence_state& leader) {
+void fair_queue::join(scheduled_sequence& sequence, const scheduled_sequence& leader) {
   sequence.share = leader.share;
   ++sequence.share->members;
 }
 
-void fair_queue::push_preempted(sequence_state& sequence) {
+void fair_queue::push_preempted(scheduled_sequence& sequence) {
   preempted_.insert(std::upper_bound(preempted_.begin(), preempted_.end(), &sequence, arrived_before), &sequence);
   ++size_;
 }
 
-void fair_queue::remove(sequence_state& sequence) {
+void fair_queue::remove(scheduled_sequence& sequence) {
   --size_;
   const auto preempted = std::find(preempted_.begin(), preempted_.end(), &sequence);
   if (preempted != preempted_.end()) {
@@ -54,14 +54,14 @@ void fair_queue::remove(sequence_state& sequence) {
   waiting_.erase(&share);
 }
 
-void fair_queue::leave(sequence_state& sequence) {
+void fair_queue::leave(scheduled_sequence& sequence) {
   assert(sequence.share->members > 0);
   --sequence.share->members;
   last_served_ = std::max(last_served_, sequence.share->served);
   sequence.share = nullptr;
 }
 
-void fair_queue::charge(sequence_state& sequence, std::uint64_t cost) {
+void fair_queue::charge(scheduled_sequence& sequence, std::uint64_t cost) {
   tenant_share& share = *sequence.share;
   auto place = waiting_.extract(&share);  // empty where none of its sequences waits
   share.served += cost * unit / share.weight;

@@ -7,6 +7,7 @@
 // a tenant without sequences is forgotten once that makes no difference.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <set>
@@ -14,7 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "model/engine/scheduling/sequence_state.hpp"
+#include "model/engine/scheduling/scheduled_sequence.hpp"
 
 namespace troupe::detail {
 
@@ -23,7 +24,7 @@ struct tenant_share {
   std::uint64_t weight = 1;
   std::uint64_t served = 0;  ///< virtual tokens
   std::size_t members = 0;   ///< sequences that have not ended
-  std::deque<sequence_state*> waiting;
+  std::deque<scheduled_sequence*> waiting;
 };
 
 /// Who was served least goes first.
@@ -36,24 +37,24 @@ struct served_less {
 class fair_queue {
  public:
   /// A sequence comes to wait for the first time, on the account of `tenant`, whose weight is `weight` from now on.
-  void push(sequence_state& sequence, tenant_id tenant, std::uint64_t weight = 1);
+  void push(scheduled_sequence& sequence, tenant_id tenant, std::uint64_t weight = 1);
   /// A further answer: it does not wait itself, but is served on the tenant's account.
-  void join(sequence_state& sequence, const sequence_state& leader);
+  void join(scheduled_sequence& sequence, const scheduled_sequence& leader);
   /// A sequence that had run waits again, before all that have not.
-  void push_preempted(sequence_state& sequence);
+  void push_preempted(scheduled_sequence& sequence);
   /// Takes out a waiting sequence.
-  void remove(sequence_state& sequence);
+  void remove(scheduled_sequence& sequence);
   /// The sequence has ended: its share may be forgotten.
-  void leave(sequence_state& sequence);
+  void leave(scheduled_sequence& sequence);
 
-  void charge(sequence_state& sequence, std::uint64_t cost);
+  void charge(scheduled_sequence& sequence, std::uint64_t cost);
   std::uint64_t served(tenant_id tenant) const;  ///< 0 where it is not known
 
   /// Whose turn it is among those that `admissible` lets pass; nullptr where there is none. Looks at no more than the
   /// first `window` of a tenant: who is passed over must be helped by other means.
   template <class Admissible>
-  sequence_state* next(Admissible&& admissible) const {
-    for (sequence_state* sequence : preempted_)
+  scheduled_sequence* next(Admissible&& admissible) const {
+    for (scheduled_sequence* sequence : preempted_)
       if (admissible(*sequence)) return sequence;
     for (const tenant_share* share : waiting_) {
       const std::size_t seen = std::min(share->waiting.size(), window);
@@ -64,10 +65,10 @@ class fair_queue {
   }
   /// The first to have arrived, whosoever turn it is, among those that `admissible` lets pass.
   template <class Admissible>
-  sequence_state* oldest(Admissible&& admissible) const {
-    sequence_state* oldest = nullptr;
+  scheduled_sequence* oldest(Admissible&& admissible) const {
+    scheduled_sequence* oldest = nullptr;
     const auto look_at = [&](const auto& by_arrival) {
-      const auto passes = [&](const sequence_state* sequence) { return admissible(*sequence); };
+      const auto passes = [&](const scheduled_sequence* sequence) { return admissible(*sequence); };
       const auto first = std::find_if(by_arrival.begin(), by_arrival.end(), passes);
       if (first != by_arrival.end() && (oldest == nullptr || (*first)->order < oldest->order)) oldest = *first;
     };
@@ -90,10 +91,12 @@ class fair_queue {
   /// Tenants with someone waiting. Perhaps thousands, each of them held up by an adapter of its own: next() looks at
   /// all of them in every step.
   std::set<tenant_share*, served_less> waiting_;
-  std::vector<sequence_state*> preempted_;  ///< by arrival
-  std::uint64_t last_served_ = 0;           ///< where nobody waits, what a tenant that comes is lifted to
+  std::vector<scheduled_sequence*> preempted_;  ///< by arrival
+  std::uint64_t last_served_ = 0;               ///< where nobody waits, what a tenant that comes is lifted to
   std::size_t size_ = 0;
   std::size_t many_tenants_ = 1024;  ///< when there are more, it is time to forget some
 };
+
+using fair_queues = std::array<fair_queue, priorities>;  ///< one of each priority
 
 }  // namespace troupe::detail

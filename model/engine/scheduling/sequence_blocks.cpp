@@ -5,14 +5,14 @@
 
 namespace troupe::detail {
 
-void sequence_blocks::begin(sequence_state& sequence) const {
+void sequence_blocks::begin(scheduled_sequence& sequence) const {
   assert(sequence.blocks.empty());
   sequence.computed = sequence.published = sequence.known_blocks = sequence.kept = sequence.branch = 0;
   sequence.place = cache_.start_of(sequence.adapter, sequence.cache_salt);
   sequence.publishing = shares_;
 }
 
-void sequence_blocks::reuse_cached(sequence_state& sequence) {
+void sequence_blocks::reuse_cached(scheduled_sequence& sequence) {
   if (sequence.reads_prompt() || !sequence.publishing || sequence.computed != sequence.published * block_tokens) return;
   found_.clear();
   const std::size_t before = sequence.computed;
@@ -32,13 +32,13 @@ void sequence_blocks::reuse_cached(sequence_state& sequence) {
   sequence.kept = sequence.computed;
 }
 
-std::size_t sequence_blocks::missing(const sequence_state& sequence, std::size_t positions) const {
+std::size_t sequence_blocks::missing(const scheduled_sequence& sequence, std::size_t positions) const {
   const std::size_t wanted = blocks_for(positions);
   const std::size_t had = sequence.blocks.size();
   return (wanted > had ? wanted - had : 0) + (must_copy(sequence) ? 1 : 0);
 }
 
-void sequence_blocks::provide(sequence_state& sequence, std::size_t positions, std::vector<block_copy>& copies) {
+void sequence_blocks::provide(scheduled_sequence& sequence, std::size_t positions, std::vector<block_copy>& copies) {
   if (must_copy(sequence)) {
     const block_id copy = allocate();
     const std::size_t index = sequence.computed / block_tokens;
@@ -56,7 +56,7 @@ block_id sequence_blocks::allocate() {
   return block;
 }
 
-void sequence_blocks::publish(sequence_state& sequence) {
+void sequence_blocks::publish(scheduled_sequence& sequence) {
   while (sequence.publishing && (sequence.published + 1) * block_tokens <= sequence.computed) {
     const std::size_t index = sequence.published;
     const std::span<const token_id> tokens(sequence.tokens);
@@ -69,7 +69,7 @@ void sequence_blocks::publish(sequence_state& sequence) {
   }
 }
 
-void sequence_blocks::share(const sequence_state& from, sequence_state& to) {
+void sequence_blocks::share(const scheduled_sequence& from, scheduled_sequence& to) {
   assert(to.blocks.empty());
   to.blocks = from.blocks;
   for (const block_id block : to.blocks) cache_.hold(block);
@@ -80,19 +80,19 @@ void sequence_blocks::share(const sequence_state& from, sequence_state& to) {
   to.known_blocks = 0;
 }
 
-void sequence_blocks::clear(sequence_state& sequence) {
+void sequence_blocks::clear(scheduled_sequence& sequence) {
   for (auto block = sequence.blocks.rbegin(); block != sequence.blocks.rend(); ++block) cache_.release(*block);
   sequence.blocks.clear();
   sequence.computed = sequence.published = sequence.known_blocks = 0;
 }
 
 /// The next position lies in a block that others hold too. Only a block that is partly filled can be that.
-bool sequence_blocks::must_copy(const sequence_state& sequence) const {
+bool sequence_blocks::must_copy(const scheduled_sequence& sequence) const {
   const std::size_t index = sequence.computed / block_tokens;
   return index < sequence.blocks.size() && cache_.pool().holders(sequence.blocks[index]) > 1;
 }
 
-void sequence_blocks::replace(sequence_state& sequence, std::size_t index, block_id block) const {
+void sequence_blocks::replace(scheduled_sequence& sequence, std::size_t index, block_id block) const {
   sequence.blocks[index] = block;
   sequence.known_blocks = std::min(sequence.known_blocks, index);
 }

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "model/engine/scheduling/prefix_cache.hpp"
-#include "model/engine/scheduling/sequence_state.hpp"
+#include "model/engine/scheduling/scheduled_sequence.hpp"
 
 namespace troupe::detail {
 
@@ -13,25 +13,25 @@ class sequence_blocks {
   sequence_blocks(prefix_cache& cache, bool shares) : cache_(cache), shares_(shares) {}
 
   /// Before its first step, and after clear().
-  void begin(sequence_state& sequence) const;
+  void begin(scheduled_sequence& sequence) const;
   /// Goes on with cached blocks as far as there are some, in place of empty ones that the sequence may hold. Of a model
   /// that keeps states, the state that stands behind them must be fetched.
-  void reuse_cached(sequence_state& sequence);
+  void reuse_cached(scheduled_sequence& sequence);
   /// Blocks to get before positions up to `positions` can be written: a copy of a shared one counts.
-  std::size_t missing(const sequence_state& sequence, std::size_t positions) const;
+  std::size_t missing(const scheduled_sequence& sequence, std::size_t positions) const;
   /// Gets them; the cache must have so many available.
-  void provide(sequence_state& sequence, std::size_t positions, std::vector<block_copy>& copies);
+  void provide(scheduled_sequence& sequence, std::size_t positions, std::vector<block_copy>& copies);
   /// Shows the full computed blocks to the cache.
-  void publish(sequence_state& sequence);
+  void publish(scheduled_sequence& sequence);
   /// All that `from` holds and has computed, shared.
-  void share(const sequence_state& from, sequence_state& to);
+  void share(const scheduled_sequence& from, scheduled_sequence& to);
   /// Lets go of everything; what was computed is to be computed again.
-  void clear(sequence_state& sequence);
+  void clear(scheduled_sequence& sequence);
 
  private:
-  bool must_copy(const sequence_state& sequence) const;
+  bool must_copy(const scheduled_sequence& sequence) const;
   block_id allocate();
-  void replace(sequence_state& sequence, std::size_t index, block_id block) const;
+  void replace(scheduled_sequence& sequence, std::size_t index, block_id block) const;
 
   prefix_cache& cache_;
   bool shares_;

@@ -15,7 +15,7 @@ namespace troupe {
 constexpr token_id chosen_before = -1;
 
 /// One sequence's share of a step. Ranges are in the plan's lists.
-struct planned_row {
+struct planned_share {
   sequence_id sequence;
   adapter_version adapter;
   std::int32_t state = 0;        ///< the place of its own, if the model keeps states
@@ -31,7 +31,7 @@ struct planned_row {
   std::int32_t first_block = 0;
   std::int32_t blocks = 0;
 
-  /// The sequences whose next token comes from this row's logits: itself, or all answers of a prompt.
+  /// The sequences whose next token comes from this share's logits: itself, or all answers of a prompt.
   std::int32_t first_answer = 0;
   std::int32_t answers = 0;
 
@@ -55,26 +55,26 @@ struct state_copy {
 /// used again.
 struct step_plan {
   step_id id;
-  std::vector<planned_row> rows;  ///< equal adapters are neighbours, rows without one come first
-  std::vector<token_id> tokens;   ///< [sum of rows' tokens]
+  std::vector<planned_share> shares;  ///< equal adapters are neighbours, shares without one come first
+  std::vector<token_id> tokens;       ///< [sum of the shares' tokens]
   std::vector<block_id> blocks;
   std::vector<block_copy> copies;
   std::vector<state_copy> state_copies;
   std::vector<sequence_id> answers;
   std::vector<sequence_id> forgotten;  ///< ended since the last step: their block tables can go
 
-  std::span<const token_id> tokens_of(const planned_row& row) const {
-    return std::span(tokens).subspan(to_size(row.first_token), to_size(row.tokens));
+  std::span<const token_id> tokens_of(const planned_share& share) const {
+    return std::span(tokens).subspan(to_size(share.first_token), to_size(share.tokens));
   }
-  std::span<const block_id> blocks_of(const planned_row& row) const {
-    return std::span(blocks).subspan(to_size(row.first_block), to_size(row.blocks));
+  std::span<const block_id> blocks_of(const planned_share& share) const {
+    return std::span(blocks).subspan(to_size(share.first_block), to_size(share.blocks));
   }
-  std::span<const sequence_id> answers_of(const planned_row& row) const {
-    return std::span(answers).subspan(to_size(row.first_answer), to_size(row.answers));
+  std::span<const sequence_id> answers_of(const planned_share& share) const {
+    return std::span(answers).subspan(to_size(share.first_answer), to_size(share.answers));
   }
   void clear() {
     id = {};
-    rows.clear();
+    shares.clear();
     tokens.clear();
     blocks.clear();
     copies.clear();
@@ -83,10 +83,10 @@ struct step_plan {
     forgotten.clear();
   }
 
-  auto fields() { return std::tie(id, rows, tokens, blocks, copies, state_copies, answers, forgotten); }
+  auto fields() { return std::tie(id, shares, tokens, blocks, copies, state_copies, answers, forgotten); }
 };
 
-/// What became of one answer of a complete row.
+/// What became of one answer of a complete share.
 struct sequence_outcome {
   sequence_id sequence;
   std::span<const token_id> tokens;     ///< new ones: first the proposals that held, then the one that was chosen

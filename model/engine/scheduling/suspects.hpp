@@ -1,7 +1,7 @@
 #pragma once
 #include <vector>
 
-#include "model/engine/scheduling/sequence_state.hpp"
+#include "model/engine/scheduling/scheduled_sequence.hpp"
 
 namespace troupe::detail {
 
@@ -13,15 +13,15 @@ class suspects {
   bool any() const { return count_ > 0; }
 
   /// What is known of the sequence's losses from now on.
-  void set(sequence_state& sequence, lost_steps lost);
+  void set(scheduled_sequence& sequence, lost_steps lost);
   /// It was in a step that was lost, with its tokens from one position to another.
-  void note_loss(sequence_state& sequence, std::size_t from, std::size_t to);
+  void note_loss(scheduled_sequence& sequence, std::size_t from, std::size_t to);
   /// It got further than in the step that was lost last, or it ends.
-  void acquit(sequence_state& sequence) { set(sequence, {}); }
+  void acquit(scheduled_sequence& sequence) { set(sequence, {}); }
 
-  /// Of the rows that a step could have, leaves all that are no suspects, or one suspect alone: the one that waited
-  /// longest. To be asked once for each step while there are any.
-  void part(std::vector<sequence_state*>& rows);
+  /// Of the sequences that a step could have, leaves all that are no suspects, or one suspect alone: the one that
+  /// waited longest. To be asked once for each step while there are any.
+  void part(std::vector<scheduled_sequence*>& sequences);
 
  private:
   std::size_t count_ = 0;

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "base/rounding.hpp"
-#include "model/engine/scheduling/sequence_state.hpp"
+#include "model/engine/scheduling/scheduled_sequence.hpp"
 
 namespace troupe::detail {
 
@@ -15,24 +15,29 @@ class token_costs {
       : even_context_(even_context), max_batch_tokens_(max_batch_tokens) {}
 
   /// Of the sequence's next tokens; rounded up.
-  std::int64_t of(const sequence_state& sequence, std::int64_t tokens) const {
+  std::int64_t of(const scheduled_sequence& sequence, std::int64_t tokens) const {
     return ceil_div(tokens * weight_of(sequence), even_context_);
   }
   /// How many of the sequence's next tokens `cost` pays for.
-  std::int64_t affordable(const sequence_state& sequence, std::int64_t cost) const {
+  std::int64_t affordable(const scheduled_sequence& sequence, std::int64_t cost) const {
     return cost * even_context_ / weight_of(sequence);
   }
   /// It needs more than a whole step: others come while it is computed.
-  bool is_long(const sequence_state& sequence) const {
+  bool is_long(const scheduled_sequence& sequence) const {
     return of(sequence, static_cast<std::int64_t>(sequence.pending())) > max_batch_tokens_;
   }
 
  private:
-  std::int64_t weight_of(const sequence_state& sequence) const {
+  std::int64_t weight_of(const scheduled_sequence& sequence) const {
     return std::max(static_cast<std::int64_t>(sequence.computed), even_context_);
   }
 
   std::int64_t even_context_, max_batch_tokens_;
+};
+
+/// What sets prompts apart that share a step.
+struct prompt_class {
+  bool is_batch = false, is_short = false;
 };
 
 /// What prompts have of one step, all of it as token_costs counts. While others take theirs, a share is kept for batch,
@@ -43,6 +48,11 @@ class prompt_shares {
   struct demand {
     std::int64_t batch = 0, short_prompts = 0;  ///< short ones that are not batch
     std::int64_t short_batch = 0;               ///< of `batch`
+
+    void add(std::int64_t cost, prompt_class prompt) {
+      if (prompt.is_batch) batch += cost;
+      if (prompt.is_short) (prompt.is_batch ? short_batch : short_prompts) += cost;
+    }
   };
   prompt_shares(std::int64_t tokens, std::int64_t batch_share, demand wanted)
       : left_(tokens),
@@ -50,16 +60,16 @@ class prompt_shares {
         kept_for_short_(std::min(wanted.short_prompts, (tokens - kept_for_batch_) / 2)),
         wanted_by_short_batch_(wanted.short_batch) {}
 
-  std::int64_t most_for(bool is_batch, bool is_short) const {
-    const std::int64_t for_short = is_short ? 0 : is_batch ? kept_for_short_batch() : kept_for_short_;
-    return std::max<std::int64_t>(left_ - for_short - (is_batch ? 0 : kept_for_batch_), 0);
+  std::int64_t most_for(prompt_class prompt) const {
+    const std::int64_t for_short = prompt.is_short ? 0 : prompt.is_batch ? kept_for_short_batch() : kept_for_short_;
+    return std::max<std::int64_t>(left_ - for_short - (prompt.is_batch ? 0 : kept_for_batch_), 0);
   }
-  void take(std::int64_t cost, bool is_batch, bool is_short) {
+  void take(std::int64_t cost, prompt_class prompt) {
     left_ -= cost;
-    if (is_batch) {
+    if (prompt.is_batch) {
       taken_by_batch_ += cost;
-      if (is_short) taken_by_short_batch_ += cost;
-    } else if (is_short) {
+      if (prompt.is_short) taken_by_short_batch_ += cost;
+    } else if (prompt.is_short) {
       kept_for_short_ = std::max<std::int64_t>(kept_for_short_ - cost, 0);
     }
   }

@@ -19,7 +19,7 @@ class hidden_pooler {
 
   /// The rows of the batch whose hidden states are needed, one after another.
   void list_rows(const step_plan& plan, std::vector<int>& rows) const;
-  /// `normed`: [listed rows, stride]. The answers of complete rows must be in the outcome.
+  /// `normed`: [listed rows, stride]. The answers of complete shares must be in the outcome.
   void take(const step_plan& plan, const float* normed, std::int64_t stride, step_outcome& outcome);
 
  private:
@@ -28,8 +28,8 @@ class hidden_pooler {
     std::vector<double> sum;  // [hidden]
     std::int64_t rows = 0;
   };
-  static int needed_rows(const open_prompt& prompt, const planned_row& row);
-  void add(open_prompt& prompt, const planned_row& row, const float* normed, std::int64_t stride) const;
+  static int needed_rows(const open_prompt& prompt, const planned_share& share);
+  void add(open_prompt& prompt, const planned_share& share, const float* normed, std::int64_t stride) const;
   void finish(const open_prompt& prompt, sequence_id sequence, step_outcome& outcome) const;
 
   std::size_t hidden_;

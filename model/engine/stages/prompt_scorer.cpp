@@ -19,15 +19,15 @@ void prompt_scorer::list_rows(const step_plan& plan, std::vector<int>& rows) {
   listed_.clear();
   taken_ = 0;
   if (open_.empty()) return;
-  for (const planned_row& row : plan.rows) {
-    const auto found = open_.find(row.sequence);
+  for (const planned_share& share : plan.shares) {
+    const auto found = open_.find(share.sequence);
     if (found == open_.end()) continue;
     open_prompt& prompt = found->second;
-    if (row.position == 0) prompt.scored.assign(1, {.token = prompt.tokens.front()});  // again after a preemption
-    for (int i = 0; i < row.tokens; ++i) {
-      const auto next = to_size(row.position + i + 1);
+    if (share.position == 0) prompt.scored.assign(1, {.token = prompt.tokens.front()});  // again after a preemption
+    for (int i = 0; i < share.tokens; ++i) {
+      const auto next = to_size(share.position + i + 1);
       if (next >= prompt.tokens.size()) break;
-      rows.push_back(row.first_token + i);
+      rows.push_back(share.first_token + i);
       listed_.push_back({&prompt, next});
     }
   }
@@ -43,13 +43,13 @@ void prompt_scorer::take(int count, const float* logits, std::int64_t stride) {
 
 void prompt_scorer::finish(const step_plan& plan, step_outcome& outcome) {
   if (open_.empty()) return;
-  for (const planned_row& row : plan.rows) {
-    if (!row.complete) continue;
-    if (const auto found = open_.find(row.sequence); found != open_.end()) {
-      tell(found->second, row.sequence, outcome);
+  for (const planned_share& share : plan.shares) {
+    if (!share.complete) continue;
+    if (const auto found = open_.find(share.sequence); found != open_.end()) {
+      tell(found->second, share.sequence, outcome);
       open_.erase(found);
     }
-    for (const sequence_id other : plan.answers_of(row)) open_.erase(other);  // told once, although they share it
+    for (const sequence_id other : plan.answers_of(share)) open_.erase(other);  // told once, although they share it
   }
 }
 

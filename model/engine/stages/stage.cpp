@@ -51,7 +51,7 @@ int stage::begin(const step_order& order) {
   for (const sequence_id gone : plan_->forgotten) tables_.erase(gone);
   if (last_) take_answers(order);
   for (const block_copy& copy : plan_->copies) shard_->copy_block(copy.from.value, copy.to.value);
-  take_rows(*plan_);
+  take_shares(*plan_);
   states_.take(*plan_);
   for (const state_copy& copy : plan_->state_copies) shard_->copy_state(copy.from, copy.to);
   take_tokens(*plan_);
@@ -73,26 +73,26 @@ void stage::take_answers(const step_order& order) {
   }
 }
 
-/// A sequence has one row: with a second one its table would move under the first.
-void stage::take_rows(const step_plan& plan) {
-  rows_.clear();
+/// A sequence has one share: with a second one its table would move under the first.
+void stage::take_shares(const step_plan& plan) {
+  sequences_.clear();
   ++begun_;
-  for (const planned_row& row : plan.rows) {
-    block_table& known = tables_[row.sequence];
+  for (const planned_share& share : plan.shares) {
+    block_table& known = tables_[share.sequence];
     std::vector<std::int32_t>& table = known.blocks;
     if (std::exchange(known.begun, begun_) == begun_) refuse("step {} has a sequence twice", plan.id.value);
-    const auto kept = to_size(row.kept_blocks);
+    const auto kept = to_size(share.kept_blocks);
     if (kept > table.size()) refuse("step {} goes on with blocks that this stage does not know", plan.id.value);
     table.resize(kept);
-    for (const block_id block : plan.blocks_of(row)) table.push_back(block.value);
-    if (static_cast<std::int64_t>(table.size()) * block_tokens < row.position + row.tokens)
-      refuse("step {} has too few blocks for a row", plan.id.value);
-    rows_.push_back({.first_row = row.first_token,
-                     .rows = row.tokens,
-                     .position = row.position,
-                     .blocks = table.data(),
-                     .adapter = adapter_of(row),
-                     .state = row.state});
+    for (const block_id block : plan.blocks_of(share)) table.push_back(block.value);
+    if (static_cast<std::int64_t>(table.size()) * block_tokens < share.position + share.tokens)
+      refuse("step {} has too few blocks for a share", plan.id.value);
+    sequences_.push_back({.first_row = share.first_token,
+                          .rows = share.tokens,
+                          .position = share.position,
+                          .blocks = table.data(),
+                          .adapter = adapter_of(share),
+                          .state = share.state});
   }
 }
 
@@ -100,11 +100,11 @@ void stage::take_rows(const step_plan& plan) {
 void stage::take_tokens(const step_plan& plan) {
   tokens_ = plan.tokens;
   bool goes_on = false;
-  for (const planned_row& row : plan.rows) {
-    token_id& token = tokens_[to_size(row.first_token)];
+  for (const planned_share& share : plan.shares) {
+    token_id& token = tokens_[to_size(share.first_token)];
     if (token != chosen_before) continue;
     goes_on = true;
-    token = tables_[row.sequence].chosen;
+    token = tables_[share.sequence].chosen;
     if (chooses() && token == chosen_before) refuse("step {} goes on from a token that nobody chose", plan.id.value);
   }
   if (!goes_on) return;
@@ -114,11 +114,11 @@ void stage::take_tokens(const step_plan& plan) {
     refuse("step {} goes on from a token that the model does not have", plan.id.value);
 }
 
-/// An answer that ended without a token may have a row all the same in the next step, for nobody: any token will do.
+/// An answer that ended without a token may have a share of the next step all the same, for nobody: any token will do.
 void stage::note_chosen() {
   for (const chosen_answer& answer : outcome_.answers) {
     const auto found = tables_.find(answer.sequence);
-    if (found == tables_.end()) continue;  // an answer that has had no row of its own yet
+    if (found == tables_.end()) continue;  // an answer that has had no share of its own yet
     if (answer.tokens > 0)
       found->second.chosen = outcome_.tokens_of(answer).back();
     else if (answer.finished)
@@ -126,19 +126,19 @@ void stage::note_chosen() {
   }
 }
 
-const lora_adapter* stage::adapter_of(const planned_row& row) const {
-  if (row.adapter == no_adapter) return nullptr;
-  const auto found = adapters_.find(row.adapter);
-  if (found == adapters_.end()) refuse("adapter {} is not loaded", row.adapter.value);
+const lora_adapter* stage::adapter_of(const planned_share& share) const {
+  if (share.adapter == no_adapter) return nullptr;
+  const auto found = adapters_.find(share.adapter);
+  if (found == adapters_.end()) refuse("adapter {} is not loaded", share.adapter.value);
   return found->second.get();
 }
 
 void stage::embed(float* hidden) {
-  shard_->embed({rows_, static_cast<int>(plan_->tokens.size())}, tokens_, hidden);
+  shard_->embed({sequences_, static_cast<int>(plan_->tokens.size())}, tokens_, hidden);
 }
 
 void stage::run(float* hidden) {
-  shard_->run({rows_, static_cast<int>(plan_->tokens.size())}, hidden);
+  shard_->run({sequences_, static_cast<int>(plan_->tokens.size())}, hidden);
 }
 
 const step_outcome& stage::finish(const float* hidden) {

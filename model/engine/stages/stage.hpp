@@ -56,13 +56,13 @@ class stage {
   };
 
   void take_answers(const step_order& order);
-  void take_rows(const step_plan& plan);
+  void take_shares(const step_plan& plan);
   void take_tokens(const step_plan& plan);
   void note_chosen();
   void choose(const float* hidden);
   void score(const float* hidden);
   void pool(const float* hidden);
-  const lora_adapter* adapter_of(const planned_row& row) const;
+  const lora_adapter* adapter_of(const planned_share& share) const;
 
   std::shared_ptr<const loaded_model> model_;
   std::int64_t first_layer_;
@@ -79,7 +79,7 @@ class stage {
 
   const step_plan* plan_ = nullptr;
   std::vector<token_id> tokens_;  ///< the plan's; now all of them known
-  std::vector<pass_sequence> rows_;
+  std::vector<pass_sequence> sequences_;
   std::vector<int> logit_rows_, largest_rows_, scored_rows_, pooled_rows_;
   std::vector<token_id> largest_;
   step_outcome outcome_;

@@ -16,12 +16,12 @@ bool is_state(std::int32_t state, const order_limits& limits) {
   return state >= 0 && state < limits.states;
 }
 
-bool is_sound(const planned_row& row, const step_plan& plan, const order_limits& limits) {
-  return row.tokens > 0 && lies_in(row.first_token, row.tokens, plan.tokens.size()) &&
-         lies_in(row.first_block, row.blocks, plan.blocks.size()) &&
-         lies_in(row.first_answer, row.answers, plan.answers.size()) && row.kept_blocks >= 0 && row.logit_rows >= 0 &&
-         row.logit_rows <= row.tokens && is_state(row.state, limits) && row.position >= 0 &&
-         row.position <= limits.context - row.tokens;
+bool is_sound(const planned_share& share, const step_plan& plan, const order_limits& limits) {
+  return share.tokens > 0 && lies_in(share.first_token, share.tokens, plan.tokens.size()) &&
+         lies_in(share.first_block, share.blocks, plan.blocks.size()) &&
+         lies_in(share.first_answer, share.answers, plan.answers.size()) && share.kept_blocks >= 0 &&
+         share.logit_rows >= 0 && share.logit_rows <= share.tokens && is_state(share.state, limits) &&
+         share.position >= 0 && share.position <= limits.context - share.tokens;
 }
 
 /// About what it takes on the wire.
@@ -52,17 +52,17 @@ void check(const step_order& order, const order_limits& limits) {
     refuse("step {} is no step of this stage: {}", plan.id.value, fault);
   };
   if (static_cast<std::int64_t>(plan.tokens.size()) > limits.max_rows) broken("too many tokens");
-  if (static_cast<std::int64_t>(plan.rows.size()) > limits.max_sequences) broken("too many sequences");
+  if (static_cast<std::int64_t>(plan.shares.size()) > limits.max_sequences) broken("too many sequences");
   std::int64_t next = 0;
-  for (const planned_row& row : plan.rows) {
-    if (!is_sound(row, plan, limits) || row.first_token != next) broken("a row is out of range");
-    next += row.tokens;
+  for (const planned_share& share : plan.shares) {
+    if (!is_sound(share, plan, limits) || share.first_token != next) broken("a share is out of range");
+    next += share.tokens;
   }
-  if (next != static_cast<std::int64_t>(plan.tokens.size())) broken("tokens of no row");
+  if (next != static_cast<std::int64_t>(plan.tokens.size())) broken("tokens of no share");
   const auto is_known = [&](token_id token) { return is_token(token, limits.vocab_size); };
-  for (const planned_row& row : plan.rows) {
-    const auto tokens = plan.tokens_of(row);
-    const bool is_chosen_before = row.tokens == 1 && tokens.front() == chosen_before;
+  for (const planned_share& share : plan.shares) {
+    const auto tokens = plan.tokens_of(share);
+    const bool is_chosen_before = share.tokens == 1 && tokens.front() == chosen_before;
     if (!is_chosen_before && !std::all_of(tokens.begin(), tokens.end(), is_known))
       broken("a token that the model does not have");
   }

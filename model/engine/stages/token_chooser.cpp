@@ -20,7 +20,7 @@ struct token_chooser::open_answer : grown_answer {
 
 /// What one answer gets in a step. Threads work on several at a time.
 struct token_chooser::answer_turn {
-  const planned_row* row = nullptr;
+  const planned_share* share = nullptr;
   open_answer* answer = nullptr;
   bool needs_largest = false;  // no more than that: its rows are in the list of those whose largest logit is enough
   std::size_t first_row = 0;
@@ -77,29 +77,29 @@ void token_chooser::list_rows(const step_plan& plan, bool finds_largest, std::ve
   largest_of.clear();
   turns_.clear();
   ++lists_;
-  for (const planned_row& row : plan.rows) {
+  for (const planned_share& share : plan.shares) {
     const std::size_t first_turn = turns_.size();
-    const bool needs_largest = list_turns(plan, row) && finds_largest;
+    const bool needs_largest = list_turns(plan, share) && finds_largest;
     std::vector<int>& list = needs_largest ? largest_of : rows;
     for (answer_turn& turn : std::span(turns_).subspan(first_turn)) {
       turn.needs_largest = needs_largest;
       turn.first_row = list.size();
     }
-    for (int i = row.tokens - row.logit_rows; i < row.tokens; ++i) list.push_back(row.first_token + i);
+    for (int i = share.tokens - share.logit_rows; i < share.tokens; ++i) list.push_back(share.first_token + i);
   }
 }
 
-/// True if no answer wants more of the row than its largest logit. An answer gets one turn even if the plan names it
-/// twice: two threads must not have it.
-bool token_chooser::list_turns(const step_plan& plan, const planned_row& row) {
+/// True if no answer wants more of the rows than their largest logits. An answer gets one turn even if the plan names
+/// it twice: two threads must not have it.
+bool token_chooser::list_turns(const step_plan& plan, const planned_share& share) {
   bool largest_is_enough = true;
-  for (const sequence_id id : plan.answers_of(row)) {
+  for (const sequence_id id : plan.answers_of(share)) {
     const auto found = answers_.find(id);
-    if (!row.complete || found == answers_.end()) continue;
+    if (!share.complete || found == answers_.end()) continue;
     open_answer& answer = *found->second;
     if (std::exchange(answer.listed, lists_) == lists_) continue;
     answer_turn& turn = turns_.emplace_back();
-    turn.row = &row;
+    turn.share = &share;
     turn.answer = &answer;
     turn.chosen.sequence = id;
     largest_is_enough = largest_is_enough && wants_largest(answer.params()) && answer.barred().empty();
@@ -133,11 +133,11 @@ void token_chooser::choose(const step_plan& plan, const chooser_readings& readin
 /// give.
 void token_chooser::take_turn(const step_plan& plan, const chooser_readings& readings, answer_turn& turn,
                               sampler& thread_sampler) const {
-  const planned_row& row = *turn.row;
-  const auto fed = plan.tokens_of(row);
+  const planned_share& share = *turn.share;
+  const auto fed = plan.tokens_of(share);
   open_answer& answer = *turn.answer;
   turn.chosen.finished = answer.ended;
-  for (int i = 0; i < row.logit_rows && !answer.ended; ++i) {
+  for (int i = 0; i < share.logit_rows && !answer.ended; ++i) {
     std::optional<sampled_token> next = choose_token(readings, turn, i, thread_sampler);
     if (!next) return turn.end_of_form();
     const token_id token = next->token;
@@ -150,7 +150,7 @@ void token_chooser::take_turn(const step_plan& plan, const chooser_readings& rea
     const bool goes_on = answer.add(token);
     if (next->logprob) turn.details.push_back(std::move(*next));
     if (!goes_on) return turn.end_of_form();
-    const auto following = to_size(row.tokens - row.logit_rows + i + 1);
+    const auto following = to_size(share.tokens - share.logit_rows + i + 1);
     if (answer.is_full() || following >= fed.size() || fed[following] != token) break;
   }
 }
@@ -174,7 +174,7 @@ void token_chooser::report(answer_turn& turn, step_outcome& outcome) const {
   std::move(turn.details.begin(), turn.details.end(), std::back_inserter(outcome.details));
   const auto text = answer.text(), added = text.last(to_size(chosen.tokens));
   outcome.tokens.insert(outcome.tokens.end(), added.begin(), added.end());
-  if (chosen.finished || answer.is_full() || turn.row->logit_rows == 0) return;
+  if (chosen.finished || answer.is_full() || turn.share->logit_rows == 0) return;
   if (lookup_tokens_ > 0) look_up(text, lookup_tokens_, outcome.proposals);
   chosen.proposals = static_cast<std::int32_t>(outcome.proposals.size()) - chosen.first_proposal;
 }

@@ -43,7 +43,7 @@ class token_chooser {
   struct answer_turn;
   std::unique_ptr<open_answer> opened(const answer_opening& opening, std::uint32_t index);
   void constrain(open_answer& answer);
-  bool list_turns(const step_plan& plan, const planned_row& row);
+  bool list_turns(const step_plan& plan, const planned_share& share);
   void take_turn(const step_plan& plan, const chooser_readings& readings, answer_turn& turn,
                  sampler& thread_sampler) const;
   std::optional<sampled_token> choose_token(const chooser_readings& readings, answer_turn& turn, int logit_row,

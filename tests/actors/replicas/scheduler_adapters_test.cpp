@@ -15,8 +15,8 @@ TEST_F(scheduler, has_an_adapter_loaded_on_every_stage_before_a_request_with_it_
   EXPECT_EQ(without.step.plan.tokens, letters("XY"));
   tell(actor_, adapter_loaded{life(1), pricing, {}});
   const auto with = last_.take<run_step>();
-  ASSERT_EQ(with.step.plan.rows.size(), 1u);
-  EXPECT_EQ(with.step.plan.rows[0].adapter, pricing);
+  ASSERT_EQ(with.step.plan.shares.size(), 1u);
+  EXPECT_EQ(with.step.plan.shares[0].adapter, pricing);
 }
 
 TEST_F(scheduler, has_an_adapter_loaded_at_once_where_no_step_is_in_flight) {
@@ -138,7 +138,7 @@ TEST_F(scheduler, takes_no_late_word_of_one_try_to_load_an_adapter_for_another) 
   EXPECT_EQ(last_.take<run_step>().step.plan.tokens, letters("XY"));
   tell(actor_, adapter_loaded{life(1), pricing, {}});
   tell(actor_, outcome_of(without, 'Z'));
-  EXPECT_EQ(last_.take<run_step>().step.plan.rows.at(1).adapter, pricing);
+  EXPECT_EQ(last_.take<run_step>().step.plan.shares.at(1).adapter, pricing);
   EXPECT_EQ(sink_.count<request_refused>(), 0u);
 }
 
@@ -169,7 +169,7 @@ TEST_F(scheduler, has_an_adapter_loaded_anew_in_each_life) {
   ask(2, "XY");
   EXPECT_EQ(last_.take<run_step>().step.plan.tokens, letters("XY"));
   tell(actor_, adapter_loaded{life(2), pricing, {}});
-  EXPECT_EQ(last_.take<run_step>().step.plan.rows.at(0).adapter, pricing);
+  EXPECT_EQ(last_.take<run_step>().step.plan.shares.at(0).adapter, pricing);
   EXPECT_TRUE(are_shown("pricing@1", "", {pricing}));
 }
 

@@ -59,8 +59,8 @@ class scheduler : public testing::Test {
     step_done done;
     done.life = order.life;
     done.outcome.step = order.step.plan.id;
-    for (const planned_row& row : order.step.plan.rows)
-      for (const sequence_id sequence : order.step.plan.answers_of(row)) {
+    for (const planned_share& share : order.step.plan.shares)
+      for (const sequence_id sequence : order.step.plan.answers_of(share)) {
         const auto at = static_cast<std::int32_t>(done.outcome.tokens.size());
         done.outcome.answers.push_back({sequence, at, 1, 0, 0, false});
         done.outcome.tokens.push_back(token - ' ');

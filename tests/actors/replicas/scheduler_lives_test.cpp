@@ -49,7 +49,7 @@ TEST_F(scheduler, goes_on_in_the_next_life_with_what_it_has) {
 TEST_F(scheduler, counts_on_in_the_next_life) {
   const auto shown = [this] { return board_->replicas().at(replica_id(3)); };
   const auto expect_shown = [&](std::uint64_t steps, std::uint64_t computed, std::uint64_t looked_up) {
-    const batch_scheduler::counters now = shown().scheduling;
+    const scheduler_counters now = shown().scheduling;
     EXPECT_EQ(now.steps, steps);
     EXPECT_EQ(now.computed_tokens, computed);
     EXPECT_EQ(now.looked_up_tokens, looked_up);

@@ -312,7 +312,7 @@ TEST_F(scheduler, tells_in_parts_what_many_requests_bring_along) {
     expect_to_fit(part);
     opened += part.step.opened.size();
     goes_on = part.goes_on;
-    EXPECT_EQ(part.step.plan.rows.empty(), goes_on);
+    EXPECT_EQ(part.step.plan.shares.empty(), goes_on);
   }
   EXPECT_EQ(opened, requests);
   EXPECT_GT(parts, 1u);

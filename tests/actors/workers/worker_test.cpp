@@ -183,7 +183,7 @@ TEST_F(worker, has_adapters_made_ready_for_its_layers) {
   EXPECT_EQ(head_.take<adapter_loaded>().error, "");
   tell(actor_, drop_adapter{life(1), adapter_version(5)});
   auto with = next_order(2);
-  with.step.plan.rows.at(0).adapter = adapter_version(5);
+  with.step.plan.shares.at(0).adapter = adapter_version(5);
   tell(actor_, with);
   tell(actor_, hidden_for(with, hidden_bytes_of(with)));
   EXPECT_EQ(head_.take<step_done>().life, life(2));
@@ -590,7 +590,7 @@ TEST_F(worker, begins_no_life_in_which_it_cannot_reach_the_next_stage) {
 TEST_F(worker, gives_a_life_up_over_an_order_that_reaches_beyond_its_stage) {
   EXPECT_EQ(start(stage_of(2)), "");
   auto order = next_order(2);
-  order.step.plan.rows.at(0).tokens = 1000;
+  order.step.plan.shares.at(0).tokens = 1000;
   tell(actor_, order);
   EXPECT_EQ(head_.take<stage_failed>().life, life(2));
   EXPECT_EQ(start(stage_of(3)), "");

@@ -274,10 +274,10 @@ class crowd {
     check();
     if (!scheduler_.plan_step({}, plan_)) return;
     outcomes_.clear();
-    for (const planned_row& row : plan_.rows) {
-      ASSERT_THAT(residency_.residents(), Contains(row.adapter)) << "it runs without its adapter";
-      note_start(row.sequence);
-      if (row.complete) outcomes_.push_back({row.sequence, token_, false, {}});
+    for (const planned_share& share : plan_.shares) {
+      ASSERT_THAT(residency_.residents(), Contains(share.adapter)) << "it runs without its adapter";
+      note_start(share.sequence);
+      if (share.complete) outcomes_.push_back({share.sequence, token_, false, {}});
     }
     int gone = 0;
     for (const ended_sequence& ended : scheduler_.commit(plan_.id, outcomes_))

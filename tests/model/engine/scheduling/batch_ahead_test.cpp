@@ -10,11 +10,11 @@ namespace {
 
 using namespace test;
 
-/// The first tokens of the last plan's rows.
+/// The first tokens of the last plan's shares.
 std::vector<token_id> fed(const engine_simulation& engine) {
   const step_plan& plan = engine.flights.back().plan;
   std::vector<token_id> tokens;
-  for (const planned_row& row : plan.rows) tokens.push_back(plan.tokens_of(row).front());
+  for (const planned_share& share : plan.shares) tokens.push_back(plan.tokens_of(share).front());
   return tokens;
 }
 
@@ -23,9 +23,9 @@ TEST(batch_ahead, feeds_what_the_step_in_flight_will_choose) {
   engine.submit(request_of(10, 4));
   ASSERT_TRUE(engine.plan());
   ASSERT_TRUE(engine.plan_ahead());
-  EXPECT_EQ(row_of(engine, 1)->position, 10);
+  EXPECT_EQ(share_of(engine, 1)->position, 10);
   EXPECT_EQ(fed(engine), std::vector{chosen_before});
-  EXPECT_TRUE(row_of(engine, 1)->complete);
+  EXPECT_TRUE(share_of(engine, 1)->complete);
   EXPECT_EQ(engine.scheduler.text_of(sequence_id{1}).size(), 10u) << "nobody is told of it before it is known";
   EXPECT_FALSE(engine.plan_ahead()) << "two are in flight";
   land(engine);
@@ -40,8 +40,8 @@ TEST(batch_ahead, goes_on_with_a_prompt_and_lets_others_join) {
   ASSERT_TRUE(engine.plan());
   engine.submit(request_of(10, 4, 1));
   ASSERT_TRUE(engine.plan_ahead());
-  EXPECT_EQ(row_of(engine, 1)->position, 64);
-  EXPECT_EQ(row_of(engine, 2)->position, 0);
+  EXPECT_EQ(share_of(engine, 1)->position, 64);
+  EXPECT_EQ(share_of(engine, 2)->position, 0);
   EXPECT_EQ(fed(engine), (std::vector<token_id>{64, 1000}));
   engine.run_to_end();
 }
@@ -56,7 +56,7 @@ TEST(batch_ahead, leaves_out_who_ends_in_any_case) {
   engine.cancel(2);
   ASSERT_TRUE(engine.plan_ahead());
   ASSERT_EQ(fed(engine).size(), 1u);
-  EXPECT_EQ(row_of(engine, 3)->position, 11);
+  EXPECT_EQ(share_of(engine, 3)->position, 11);
   engine.run_to_end();
 }
 
@@ -71,13 +71,13 @@ TEST(batch_ahead, gives_the_place_of_an_answer_that_is_over_to_the_next_one) {
   ASSERT_TRUE(engine.step());
   ASSERT_TRUE(engine.plan());
   ASSERT_TRUE(engine.plan_ahead());
-  EXPECT_NE(row_of(engine, 3), nullptr) << "the first one ends with its limit";
+  EXPECT_NE(share_of(engine, 3), nullptr) << "the first one ends with its limit";
   engine.stop_one_in = 1;  // unlike the second one, of which nobody knows yet that it ends
   land(engine);
   engine.stop_one_in = 0;
   ASSERT_TRUE(engine.plan_ahead());
-  EXPECT_EQ(row_of(engine, 2), nullptr);
-  EXPECT_NE(row_of(engine, 4), nullptr);
+  EXPECT_EQ(share_of(engine, 2), nullptr);
+  EXPECT_NE(share_of(engine, 4), nullptr);
   EXPECT_TRUE(engine.scheduler.is_consistent());
   engine.run_to_end();
 }
@@ -98,18 +98,19 @@ TEST(batch_ahead, keeps_the_blocks_of_an_answer_that_ended_until_no_step_needs_t
   EXPECT_TRUE(engine.scheduler.is_consistent());
 }
 
-struct row_shape {
+struct share_shape {
   std::uint64_t sequence;
   std::int64_t position;
   std::int32_t tokens, blocks;
   bool complete;
-  bool operator==(const row_shape&) const = default;
+  bool operator==(const share_shape&) const = default;
 };
-std::vector<row_shape> shape_of(const step_plan& plan) {
-  std::vector<row_shape> rows;
-  for (const planned_row& row : plan.rows)
-    rows.push_back({row.sequence.value, row.position, row.tokens, row.kept_blocks + row.blocks, row.complete});
-  return rows;
+std::vector<share_shape> shape_of(const step_plan& plan) {
+  std::vector<share_shape> shares;
+  for (const planned_share& share : plan.shares)
+    shares.push_back(
+        {share.sequence.value, share.position, share.tokens, share.kept_blocks + share.blocks, share.complete});
+  return shares;
 }
 
 TEST(batch_ahead, plans_what_it_would_if_the_step_had_landed) {
@@ -164,7 +165,7 @@ TEST(batch_ahead, waits_for_guesses_and_for_answers_that_share_a_prompt) {
   guessing.submit(request_of(10, 9));
   ASSERT_TRUE(guessing.step());
   ASSERT_TRUE(guessing.plan());
-  ASSERT_GT(row_of(guessing, 1)->proposals, 0);
+  ASSERT_GT(share_of(guessing, 1)->proposals, 0);
   EXPECT_FALSE(guessing.plan_ahead()) << "nobody knows how many hold";
   guessing.run_to_end();
 }
@@ -182,8 +183,8 @@ TEST(batch_ahead, keeps_nobody_waiting_who_ranks_before_those_in_flight) {
   EXPECT_FALSE(engine.plan_ahead()) << "but not a second time";
   land(engine);
   ASSERT_TRUE(engine.plan());
-  EXPECT_EQ(row_of(engine, 1), nullptr);
-  EXPECT_EQ(row_of(engine, 2)->tokens, 10);
+  EXPECT_EQ(share_of(engine, 1), nullptr);
+  EXPECT_EQ(share_of(engine, 2)->tokens, 10);
   engine.run_to_end();
 }
 
@@ -199,7 +200,7 @@ TEST(batch_ahead, may_be_asked_again_where_there_was_no_room) {
   land(engine);
   EXPECT_EQ(engine.scheduler.text_of(sequence_id{2}).size(), 17u);
   ASSERT_TRUE(engine.plan());
-  EXPECT_EQ(row_of(engine, 2)->position, 16);
+  EXPECT_EQ(share_of(engine, 2)->position, 16);
   engine.run_to_end();
 }
 
@@ -245,7 +246,7 @@ TEST(batch_ahead, goes_on_while_a_suspect_finds_no_room_and_stops_for_it_once_th
   EXPECT_FALSE(engine.plan_ahead()) << "now there is room, but a step is in flight";
   land(engine);
   ASSERT_TRUE(engine.plan());
-  EXPECT_EQ(row_of(engine, 2)->tokens, 10);
+  EXPECT_EQ(share_of(engine, 2)->tokens, 10);
   EXPECT_FALSE(engine.plan_ahead());
   EXPECT_TRUE(engine.scheduler.is_consistent());
   engine.run_to_end();

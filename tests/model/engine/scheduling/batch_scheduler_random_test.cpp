@@ -21,7 +21,7 @@ struct random_load {
   double cancels;
   double losses;
   std::size_t guesses;
-  std::uint64_t most_wait, most_batch_wait;  ///< steps without a row, of anyone
+  std::uint64_t most_wait, most_batch_wait;  ///< steps without a share, of anyone
   bool ahead = false;                        ///< of each step, the next one is planned
 };
 

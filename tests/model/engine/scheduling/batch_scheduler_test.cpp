@@ -77,7 +77,7 @@ TEST(batch_scheduler, finds_prompts_in_the_cache_for_those_with_their_salt_alone
       request.answers = answers;
       EXPECT_TRUE(engine.submit(request));
       engine.plan();
-      const std::int64_t position = row_of(engine, last + 1)->position;
+      const std::int64_t position = share_of(engine, last + 1)->position;
       last += static_cast<std::uint64_t>(answers);
       engine.run_to_end();
       return position;
@@ -94,7 +94,7 @@ TEST(batch_scheduler, computes_a_prompt_without_an_answer_once) {
   engine_simulation engine(small_options());
   engine.submit(request_of(256, 0));
   while (engine.plan()) {
-    EXPECT_EQ(engine.flights.back().plan.rows[0].logit_rows, 0);
+    EXPECT_EQ(engine.flights.back().plan.shares[0].logit_rows, 0);
     land(engine);
   }
   EXPECT_EQ(engine.alive, 0u);
@@ -107,14 +107,14 @@ TEST(batch_scheduler, mixes_answers_and_chunks_of_prompts) {
   ASSERT_TRUE(engine.step());
   engine.submit(request_of(100, 5, 1));
   ASSERT_TRUE(engine.plan());
-  EXPECT_EQ(row_of(engine, 1)->tokens, 1);
-  EXPECT_EQ(row_of(engine, 1)->logit_rows, 1);
-  EXPECT_EQ(row_of(engine, 2)->tokens, 63);
-  EXPECT_EQ(row_of(engine, 2)->logit_rows, 0);
+  EXPECT_EQ(share_of(engine, 1)->tokens, 1);
+  EXPECT_EQ(share_of(engine, 1)->logit_rows, 1);
+  EXPECT_EQ(share_of(engine, 2)->tokens, 63);
+  EXPECT_EQ(share_of(engine, 2)->logit_rows, 0);
   land(engine);
   ASSERT_TRUE(engine.plan());
-  EXPECT_EQ(row_of(engine, 2)->tokens, 37);
-  EXPECT_TRUE(row_of(engine, 2)->complete);
+  EXPECT_EQ(share_of(engine, 2)->tokens, 37);
+  EXPECT_TRUE(share_of(engine, 2)->complete);
 }
 
 TEST(batch_scheduler, leaves_sequences_in_flight_alone) {
@@ -125,8 +125,8 @@ TEST(batch_scheduler, leaves_sequences_in_flight_alone) {
   engine.submit(request_of(5, 20, 1));
   ASSERT_TRUE(engine.plan());
   ASSERT_TRUE(engine.plan());
-  EXPECT_EQ(engine.flights[0].plan.rows.size(), 1u);
-  EXPECT_EQ(engine.flights[1].plan.rows.size(), 1u);
+  EXPECT_EQ(engine.flights[0].plan.shares.size(), 1u);
+  EXPECT_EQ(engine.flights[1].plan.shares.size(), 1u);
   EXPECT_FALSE(engine.plan());
   engine.run_to_end();
 }
@@ -143,7 +143,7 @@ TEST(batch_scheduler, frees_a_cancelled_sequence_after_the_step_that_it_is_in) {
   EXPECT_TRUE(engine.scheduler.is_consistent());
 }
 
-TEST(batch_scheduler, verifies_guesses_in_one_row) {
+TEST(batch_scheduler, verifies_guesses_in_one_share) {
   auto options = small_options();
   engine_simulation engine(options);
   engine.guesses = 3;
@@ -167,7 +167,7 @@ TEST(batch_scheduler, computes_the_prompt_of_several_answers_once) {
   EXPECT_EQ(engine.scheduler.pool().held(), 3);
   ASSERT_TRUE(engine.plan());
   const step_plan& plan = engine.flights[0].plan;
-  EXPECT_EQ(plan.rows.size(), 4u);
+  EXPECT_EQ(plan.shares.size(), 4u);
   EXPECT_EQ(plan.copies.size(), 3u);  // the last answer writes into the block that all shared
   EXPECT_EQ(engine.scheduler.pool().held(), 6);
   land(engine);
@@ -197,7 +197,7 @@ TEST(batch_scheduler, reuses_the_blocks_of_a_prompt_that_was_computed) {
   engine.run_to_end();
   engine.submit(request_of(60, 4));
   ASSERT_TRUE(engine.plan());
-  EXPECT_EQ(row_of(engine, 2)->position, 48);
+  EXPECT_EQ(share_of(engine, 2)->position, 48);
   EXPECT_EQ(engine.scheduler.stats().looked_up_tokens, 50u + 60);
   EXPECT_EQ(engine.scheduler.stats().reused_tokens, 48u);
   EXPECT_EQ(engine.scheduler.start_of(sequence_id(2))->reused, 48u);
@@ -206,7 +206,7 @@ TEST(batch_scheduler, reuses_the_blocks_of_a_prompt_that_was_computed) {
   whole.every_prompt_row = true;
   engine.submit(whole);
   ASSERT_TRUE(engine.plan());
-  EXPECT_EQ(row_of(engine, 3)->position, 0);
+  EXPECT_EQ(share_of(engine, 3)->position, 0);
   EXPECT_EQ(engine.scheduler.start_of(sequence_id(3))->reused, 0u);
 }
 
@@ -243,8 +243,8 @@ TEST(batch_scheduler, starts_interactive_before_batch) {
   engine.submit(batch_request(10, 4, 0));
   engine.submit(request_of(10, 4, 1));
   ASSERT_TRUE(engine.plan());
-  EXPECT_NE(row_of(engine, 2), nullptr);
-  EXPECT_EQ(row_of(engine, 1), nullptr);
+  EXPECT_NE(share_of(engine, 2), nullptr);
+  EXPECT_EQ(share_of(engine, 1), nullptr);
 }
 
 TEST(batch_scheduler, pushes_batch_out_for_interactive) {
@@ -255,7 +255,7 @@ TEST(batch_scheduler, pushes_batch_out_for_interactive) {
   ASSERT_TRUE(engine.step());
   engine.submit(request_of(10, 4, 1));
   ASSERT_TRUE(engine.plan());
-  EXPECT_NE(row_of(engine, 2), nullptr);
+  EXPECT_NE(share_of(engine, 2), nullptr);
   EXPECT_EQ(engine.scheduler.stats().preemptions, 1u);
   land(engine);
   engine.run_to_end();
@@ -286,7 +286,7 @@ TEST(batch_scheduler, keeps_nobody_waiting_for_ever_behind_those_that_run_long) 
   engine.submit(request_of(150, 20, 1));  // there is no room for it
   for (int i = 0; i < 13; ++i) ASSERT_TRUE(engine.step());
   ASSERT_TRUE(engine.plan());
-  EXPECT_NE(row_of(engine, 2), nullptr);
+  EXPECT_NE(share_of(engine, 2), nullptr);
   EXPECT_EQ(engine.scheduler.stats().urgencies, 1u);
   land(engine);
   engine.run_to_end();
@@ -311,8 +311,8 @@ TEST(batch_scheduler, keeps_a_share_of_the_tokens_for_batch) {
   engine.submit(batch_request(200, 4, 0));
   engine.submit(request_of(200, 4, 1));
   ASSERT_TRUE(engine.plan());
-  ASSERT_NE(row_of(engine, 1), nullptr);
-  EXPECT_GE(row_of(engine, 1)->tokens, 64 / 8 - 1);
+  ASSERT_NE(share_of(engine, 1), nullptr);
+  EXPECT_GE(share_of(engine, 1)->tokens, 64 / 8 - 1);
 }
 
 TEST(batch_scheduler, puts_equal_adapters_side_by_side) {
@@ -321,7 +321,7 @@ TEST(batch_scheduler, puts_equal_adapters_side_by_side) {
     engine.submit(with_adapter(request_of(4, 4, static_cast<token_id>(adapter)), adapter));
   ASSERT_TRUE(engine.plan());
   std::vector<std::uint32_t> adapters;
-  for (const planned_row& row : engine.flights[0].plan.rows) adapters.push_back(row.adapter.value);
+  for (const planned_share& share : engine.flights[0].plan.shares) adapters.push_back(share.adapter.value);
   EXPECT_EQ(adapters, (std::vector<std::uint32_t>{0, 0, 1, 1, 2, 2}));
 }
 
@@ -339,7 +339,7 @@ TEST(batch_scheduler, gives_a_waiting_adapter_its_turn_within_bounds) {
     ASSERT_TRUE(engine.step());
   }
   for (std::uint64_t id = 3; id <= 6; ++id) {
-    EXPECT_GT(engine.answers[id].rows, 10u);
+    EXPECT_GT(engine.answers[id].shares, 10u);
     EXPECT_LE(engine.answers[id].longest_wait, 16u + 4 * (4 + 2));
   }
 }
@@ -353,11 +353,11 @@ TEST(batch_scheduler, passes_over_an_adapter_that_is_being_loaded) {
   EXPECT_FALSE(engine.plan());
   engine.submit(request_of(8, 4));
   ASSERT_TRUE(engine.plan());
-  EXPECT_EQ(row_of(engine, 1), nullptr);
+  EXPECT_EQ(share_of(engine, 1), nullptr);
   land(engine);
   loaded = true;
   ASSERT_TRUE(engine.plan());
-  EXPECT_NE(row_of(engine, 1), nullptr);
+  EXPECT_NE(share_of(engine, 1), nullptr);
   EXPECT_TRUE(engine.scheduler.is_running(adapter_version{1}));
 }
 
@@ -420,10 +420,10 @@ void lose_the_stages(engine_simulation& engine) {
 }
 
 /// Sequences of the next step, which stays in flight.
-std::vector<std::uint64_t> next_rows(engine_simulation& engine) {
+std::vector<std::uint64_t> next_shares(engine_simulation& engine) {
   std::vector<std::uint64_t> ids;
   if (engine.plan())
-    for (const planned_row& row : engine.flights.back().plan.rows) ids.push_back(row.sequence.value);
+    for (const planned_share& share : engine.flights.back().plan.shares) ids.push_back(share.sequence.value);
   return ids;
 }
 
@@ -432,17 +432,17 @@ TEST(batch_scheduler, tries_those_alone_that_were_in_the_lost_steps_of_two_lives
   engine_simulation engine(small_options());
   for (int i = 0; i < 3; ++i) engine.submit(request_of(10, 6, i));
   for (const int life : {1, 2}) {
-    EXPECT_EQ(next_rows(engine), (ids{1, 2, 3})) << life;
+    EXPECT_EQ(next_shares(engine), (ids{1, 2, 3})) << life;
     lose_the_stages(engine);
   }
-  EXPECT_EQ(next_rows(engine), ids{1});
-  EXPECT_EQ(next_rows(engine), ids{}) << "nothing beside it";
+  EXPECT_EQ(next_shares(engine), ids{1});
+  EXPECT_EQ(next_shares(engine), ids{}) << "nothing beside it";
   land(engine);
   EXPECT_EQ(engine.scheduler.lost_with(sequence_id{1}).lives, 0) << "it got further";
   engine.submit(request_of(10, 6, 3));
-  EXPECT_EQ(next_rows(engine), (ids{1, 4})) << "the others' turn";
+  EXPECT_EQ(next_shares(engine), (ids{1, 4})) << "the others' turn";
   land(engine);
-  EXPECT_EQ(next_rows(engine), ids{2});
+  EXPECT_EQ(next_shares(engine), ids{2});
   lose_the_stages(engine);
   EXPECT_EQ(engine.scheduler.lost_with(sequence_id{2}).lives, 3);
   EXPECT_EQ(engine.scheduler.lost_with(sequence_id{3}).lives, 2) << "not its step";
@@ -458,7 +458,7 @@ TEST(batch_scheduler, computes_again_what_did_no_harm_before_a_suspect_goes_on) 
   const auto lives = [&] { return engine.scheduler.lost_with(sequence_id{1}).lives; };
   for (const int length : {9, 1}) {
     ASSERT_TRUE(engine.plan());
-    EXPECT_EQ(engine.flights.back().plan.rows.at(0).tokens, length);
+    EXPECT_EQ(engine.flights.back().plan.shares.at(0).tokens, length);
     EXPECT_EQ(lives(), 2);
     land(engine);
   }
@@ -472,7 +472,7 @@ TEST(batch_scheduler, tries_those_alone_that_were_suspects_elsewhere) {
   suspect.lost = {.lives = 2, .at = 0};
   engine.submit(suspect);
   engine.submit(request_of(10, 6, 1));
-  EXPECT_EQ(next_rows(engine), std::vector<std::uint64_t>{1});
+  EXPECT_EQ(next_shares(engine), std::vector<std::uint64_t>{1});
   lose_the_stages(engine);
   EXPECT_EQ(engine.scheduler.lost_with(sequence_id{1}).lives, 3);
   engine.cancel(1);
@@ -532,8 +532,8 @@ TEST(batch_scheduler, begins_with_a_suspect_when_nothing_is_in_flight) {
   }
   ASSERT_NO_FATAL_FAILURE(fly_until_it_runs(engine, 8));
   EXPECT_EQ(fill(engine), 1u);
-  EXPECT_EQ(row_of(engine, 8)->tokens, 10) << "what did no harm before";
-  EXPECT_EQ(engine.flights.back().plan.rows.size(), 1u);
+  EXPECT_EQ(share_of(engine, 8)->tokens, 10) << "what did no harm before";
+  EXPECT_EQ(engine.flights.back().plan.shares.size(), 1u);
   EXPECT_TRUE(engine.scheduler.is_consistent());
   while (engine.scheduler.lost_with(sequence_id{8}).lives > 0) {
     ASSERT_EQ(fill(engine), 1u) << "as long as it is one";
@@ -560,7 +560,7 @@ TEST(batch_scheduler, lets_a_suspect_begin_though_others_fill_the_step_or_are_lo
 TEST(batch_scheduler, frees_who_was_cancelled_in_a_step_that_was_lost) {
   engine_simulation engine(small_options());
   engine.submit(request_of(10, 6));
-  EXPECT_EQ(next_rows(engine), std::vector<std::uint64_t>{1});
+  EXPECT_EQ(next_shares(engine), std::vector<std::uint64_t>{1});
   engine.cancel(1);
   lose_the_stages(engine);
   EXPECT_EQ(engine.scheduler.stats().waiting, 0u);

@@ -24,20 +24,20 @@ TEST(batch_states, are_each_of_one_running_sequence_to_its_end) {
   engine.submit(request_of(20, 9, 1));
   engine.submit(request_of(20, 4, 2));
   ASSERT_TRUE(engine.plan());
-  const std::int32_t first = row_of(engine, 1)->state, second = row_of(engine, 2)->state;
+  const std::int32_t first = share_of(engine, 1)->state, second = share_of(engine, 2)->state;
   EXPECT_EQ(std::set({first, second}), std::set({0, 1}));
-  EXPECT_EQ(row_of(engine, 3), nullptr) << "there is no state for it";
+  EXPECT_EQ(share_of(engine, 3), nullptr) << "there is no state for it";
   land(engine);
   while (!engine.answers[1].ended) {
     ASSERT_TRUE(engine.plan());
-    EXPECT_EQ(row_of(engine, 1)->state, first);
-    EXPECT_EQ(row_of(engine, 2)->state, second);
+    EXPECT_EQ(share_of(engine, 1)->state, first);
+    EXPECT_EQ(share_of(engine, 2)->state, second);
     land(engine);
   }
   ASSERT_TRUE(engine.plan());
-  ASSERT_NE(row_of(engine, 3), nullptr);
-  EXPECT_EQ(row_of(engine, 3)->state, first);
-  EXPECT_EQ(row_of(engine, 2)->state, second);
+  ASSERT_NE(share_of(engine, 3), nullptr);
+  EXPECT_EQ(share_of(engine, 3)->state, first);
+  EXPECT_EQ(share_of(engine, 2)->state, second);
   land(engine);
   engine.run_to_end();
   EXPECT_TRUE(engine.scheduler.is_consistent());
@@ -55,7 +55,7 @@ TEST(batch_states, go_with_a_cancelled_sequence_after_its_step) {
   EXPECT_FALSE(engine.plan());
   land(engine);
   EXPECT_TRUE(engine.plan());
-  EXPECT_EQ(row_of(engine, 2)->state, 0);
+  EXPECT_EQ(share_of(engine, 2)->state, 0);
 }
 
 TEST(batch_states, of_sequences_that_end_serve_others_in_the_step_ahead) {
@@ -66,7 +66,7 @@ TEST(batch_states, of_sequences_that_end_serve_others_in_the_step_ahead) {
   engine.submit(request_of(20, 3, 1));
   ASSERT_TRUE(engine.plan());
   ASSERT_TRUE(engine.plan_ahead());
-  EXPECT_EQ(row_of(engine, 2)->state, 0);
+  EXPECT_EQ(share_of(engine, 2)->state, 0);
   EXPECT_TRUE(engine.scheduler.is_consistent());
   engine.run_to_end();
 }
@@ -76,7 +76,7 @@ TEST(batch_states, let_nobody_go_on_from_what_another_computed_if_none_are_kept)
   for (int i = 0; i < 3; ++i) {
     engine.submit(request_of(50, 4));
     ASSERT_TRUE(engine.plan());
-    EXPECT_EQ(row_of(engine, static_cast<std::uint64_t>(i + 1))->position, 0);
+    EXPECT_EQ(share_of(engine, static_cast<std::uint64_t>(i + 1))->position, 0);
     land(engine);
     if (i == 1) engine.run_to_end();
   }
@@ -94,16 +94,16 @@ TEST(batch_states, of_several_answers_are_copies_of_the_one_that_the_prompt_left
   ASSERT_TRUE(accepted);
   EXPECT_EQ(accepted->answers, 3);
   ASSERT_TRUE(engine.plan());
-  EXPECT_EQ(engine.flights.back().plan.rows.size(), 1u) << "the prompt is computed once";
+  EXPECT_EQ(engine.flights.back().plan.shares.size(), 1u) << "the prompt is computed once";
   land(engine);
   ASSERT_TRUE(engine.plan());
   EXPECT_EQ(engine.flights.back().plan.state_copies.size(), 2u);
   std::set<std::int32_t> states;
   for (std::int32_t i = 0; i < 3; ++i) {
-    const planned_row* row = row_of(engine, answer_behind(accepted->first, i).value);
-    ASSERT_NE(row, nullptr);
-    EXPECT_EQ(row->position, 10);
-    states.insert(row->state);
+    const planned_share* share = share_of(engine, answer_behind(accepted->first, i).value);
+    ASSERT_NE(share, nullptr);
+    EXPECT_EQ(share->position, 10);
+    states.insert(share->state);
   }
   EXPECT_EQ(states.size(), 3u);
   engine.run_to_end();
@@ -189,13 +189,13 @@ TEST(batch_states, begin_at_position_0_after_whatever_ended_them) {
   EXPECT_EQ(engine.scheduler.stats().preemptions, 1u);
   while (!engine.answers[2].ended) ASSERT_TRUE(engine.step());
   ASSERT_TRUE(engine.plan());
-  EXPECT_EQ(row_of(engine, 1)->position, 0) << "after it had to give way";
+  EXPECT_EQ(share_of(engine, 1)->position, 0) << "after it had to give way";
   land(engine);
   ASSERT_TRUE(engine.plan());
   engine.run();
   engine.lose();
   ASSERT_TRUE(engine.plan());
-  EXPECT_EQ(row_of(engine, 1)->position, 0) << "after a life";
+  EXPECT_EQ(share_of(engine, 1)->position, 0) << "after a life";
   land(engine);
   engine.run_to_end();
 }

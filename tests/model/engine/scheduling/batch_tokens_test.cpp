@@ -26,12 +26,12 @@ TEST(batch_tokens, bounds_what_a_step_has_of_prompts_while_somebody_reads_an_ans
   land(engine);
   engine.submit(request_of(30, 4, 1));
   ASSERT_TRUE(engine.plan());
-  EXPECT_EQ(row_of(engine, 1)->tokens, 1);
-  EXPECT_EQ(row_of(engine, 2)->tokens, 11) << "one as everyone has, and the bound";
+  EXPECT_EQ(share_of(engine, 1)->tokens, 1);
+  EXPECT_EQ(share_of(engine, 2)->tokens, 11) << "one as everyone has, and the bound";
   land(engine);
   engine.cancel(1);
   ASSERT_TRUE(engine.plan());
-  EXPECT_EQ(row_of(engine, 2)->tokens, 19) << "nobody reads: all that is left of it";
+  EXPECT_EQ(share_of(engine, 2)->tokens, 19) << "nobody reads: all that is left of it";
 }
 
 /// The most that a step has of prompts after a while, if each token of them takes a millisecond and all others ten.
@@ -45,7 +45,7 @@ std::int32_t learned_bound(bool ahead) {
     if (step % 10 == 5) engine.submit(request_of(150, 1, step));
     if (engine.flights.empty()) engine.plan();
     std::int32_t of_prompts = 0;
-    for (const planned_row& row : engine.flights.back().plan.rows) of_prompts += row.tokens - 1;
+    for (const planned_share& share : engine.flights.back().plan.shares) of_prompts += share.tokens - 1;
     if (step > 300) most = std::max(most, of_prompts);
     engine.now = engine.now + std::chrono::milliseconds(9 + of_prompts);  // and one for each plan
     if (ahead) engine.plan_ahead();
@@ -68,19 +68,20 @@ void expect_that_short_prompts_pass_long_ones(sequence_request (*request)(std::s
   engine.submit(request(1900, 4, 2));
   engine.submit(request(50, 4, 3));
   ASSERT_TRUE(engine.plan());
-  ASSERT_NE(row_of(engine, 3), nullptr);
-  EXPECT_EQ(row_of(engine, 3)->tokens, 32) << "half of a step";
-  EXPECT_EQ(row_of(engine, 1)->tokens, 32);
-  EXPECT_EQ(row_of(engine, 2), nullptr) << "one long prompt at a time";
+  ASSERT_NE(share_of(engine, 3), nullptr);
+  EXPECT_EQ(share_of(engine, 3)->tokens, 32) << "half of a step";
+  EXPECT_EQ(share_of(engine, 1)->tokens, 32);
+  EXPECT_EQ(share_of(engine, 2), nullptr) << "one long prompt at a time";
   land(engine);
   ASSERT_TRUE(engine.plan());
-  EXPECT_EQ(row_of(engine, 3)->tokens, 18) << "all that is left of it";
-  EXPECT_EQ(row_of(engine, 1)->tokens, 64 - 18);
+  EXPECT_EQ(share_of(engine, 3)->tokens, 18) << "all that is left of it";
+  EXPECT_EQ(share_of(engine, 1)->tokens, 64 - 18);
   land(engine);
   for (bool done = false; !done; land(engine)) {
     ASSERT_TRUE(engine.plan());
-    done = row_of(engine, 1)->complete;
-    EXPECT_EQ(row_of(engine, 2) != nullptr, done) << "the next one begins in what the last step of the first has left";
+    done = share_of(engine, 1)->complete;
+    EXPECT_EQ(share_of(engine, 2) != nullptr, done)
+        << "the next one begins in what the last step of the first has left";
   }
 }
 
@@ -103,16 +104,16 @@ TEST(batch_tokens, keeps_the_share_of_prompts_far_into_a_text_by_what_they_cost)
   engine.submit(long_one);
   engine.submit(request_of(1008, 4, 1));  // 992 of these are known, and so far into it a token counts as nearly four
   ASSERT_TRUE(engine.plan());
-  ASSERT_NE(row_of(engine, 3), nullptr);
-  EXPECT_EQ(row_of(engine, 3)->position, 992);
-  EXPECT_EQ(row_of(engine, 3)->tokens, 1 + 31 * 256 / 992) << "half of what 62 tokens at the beginning cost";
-  EXPECT_EQ(row_of(engine, 2)->tokens, 1 + 31);
+  ASSERT_NE(share_of(engine, 3), nullptr);
+  EXPECT_EQ(share_of(engine, 3)->position, 992);
+  EXPECT_EQ(share_of(engine, 3)->tokens, 1 + 31 * 256 / 992) << "half of what 62 tokens at the beginning cost";
+  EXPECT_EQ(share_of(engine, 2)->tokens, 1 + 31);
   land(engine);
   engine.cancel(3);
   engine.submit(batch_request(996, 4, 1));
   ASSERT_TRUE(engine.plan());
-  ASSERT_NE(row_of(engine, 4), nullptr);
-  EXPECT_EQ(row_of(engine, 4)->tokens, 1 + 8 * 256 / 992) << "batch's share";
+  ASSERT_NE(share_of(engine, 4), nullptr);
+  EXPECT_EQ(share_of(engine, 4)->tokens, 1 + 8 * 256 / 992) << "batch's share";
 }
 
 TEST(batch_tokens, gives_a_prompt_fewer_tokens_of_a_step_far_into_it_and_always_one) {
@@ -125,7 +126,7 @@ TEST(batch_tokens, gives_a_prompt_fewer_tokens_of_a_step_far_into_it_and_always_
   std::map<std::int64_t, std::int32_t> tokens;  // by position
   for (std::int64_t at = 0; at < 4000; at += tokens.rbegin()->second) {
     ASSERT_TRUE(engine.plan());
-    tokens[at] = row_of(engine, 1)->tokens;
+    tokens[at] = share_of(engine, 1)->tokens;
     land(engine);
   }
   EXPECT_EQ(tokens[0], 64);
@@ -146,7 +147,7 @@ TEST(batch_tokens, has_a_long_prompt_in_each_step_in_flight) {
   engine.submit(request_of(1000, 4, 2));
   ASSERT_TRUE(engine.plan());
   ASSERT_TRUE(engine.plan());
-  EXPECT_NE(row_of(engine, 2), nullptr);
+  EXPECT_NE(share_of(engine, 2), nullptr);
 }
 
 TEST(batch_tokens, leaves_a_long_prompt_half_of_the_few_tokens_that_readers_leave) {
@@ -162,8 +163,8 @@ TEST(batch_tokens, leaves_a_long_prompt_half_of_the_few_tokens_that_readers_leav
   land(engine);
   engine.submit(request_of(9, 4, 4));
   ASSERT_TRUE(engine.plan());
-  EXPECT_EQ(row_of(engine, 3)->tokens, 1 + 3);
-  EXPECT_EQ(row_of(engine, 4)->tokens, 1 + 3);
+  EXPECT_EQ(share_of(engine, 3)->tokens, 1 + 3);
+  EXPECT_EQ(share_of(engine, 4)->tokens, 1 + 3);
 }
 
 TEST(batch_tokens, makes_fewer_guesses_in_a_step_far_into_a_text) {
@@ -177,7 +178,7 @@ TEST(batch_tokens, makes_fewer_guesses_in_a_step_far_into_a_text) {
   std::int32_t most = 0;
   while (engine.plan()) {
     std::int32_t guesses = 0;
-    for (const planned_row& row : engine.flights.back().plan.rows) guesses += row.proposals;
+    for (const planned_share& share : engine.flights.back().plan.shares) guesses += share.proposals;
     most = std::max(most, guesses);
     land(engine);
   }
@@ -194,7 +195,7 @@ TEST(batch_tokens, lets_prompts_have_all_of_a_step_that_batch_answers_are_in) {
   land(engine);
   engine.submit(request_of(30, 4, 1));
   ASSERT_TRUE(engine.plan());
-  EXPECT_EQ(row_of(engine, 2)->tokens, 30);
+  EXPECT_EQ(share_of(engine, 2)->tokens, 30);
 }
 
 TEST(batch_tokens, leaves_batch_prompts_a_share_of_what_prompts_may_have) {
@@ -208,8 +209,8 @@ TEST(batch_tokens, leaves_batch_prompts_a_share_of_what_prompts_may_have) {
   engine.submit(batch_request(100, 4, 1));
   engine.submit(request_of(100, 4, 2));
   ASSERT_TRUE(engine.plan());
-  EXPECT_EQ(row_of(engine, 2)->tokens, 1 + 2);
-  EXPECT_EQ(row_of(engine, 3)->tokens, 1 + 14) << "interactive prompts come first";
+  EXPECT_EQ(share_of(engine, 2)->tokens, 1 + 2);
+  EXPECT_EQ(share_of(engine, 3)->tokens, 1 + 14) << "interactive prompts come first";
 }
 
 }  // namespace

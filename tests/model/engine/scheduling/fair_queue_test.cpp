@@ -11,21 +11,21 @@ namespace {
 
 class fair_queue_test : public ::testing::Test {
  protected:
-  sequence_state& push(std::uint64_t tenant, std::uint64_t weight = 1) {
-    sequence_state& made = *made_.emplace_back(std::make_unique<sequence_state>());
+  scheduled_sequence& push(std::uint64_t tenant, std::uint64_t weight = 1) {
+    scheduled_sequence& made = *made_.emplace_back(std::make_unique<scheduled_sequence>());
     made.order = made_.size();
     made.id = sequence_id{made.order};
     queue.push(made, tenant_id{tenant}, weight);
     return made;
   }
-  sequence_state* next() {
-    return queue.next([](const sequence_state&) { return true; });
+  scheduled_sequence* next() {
+    return queue.next([](const scheduled_sequence&) { return true; });
   }
   /// Who is served, when each costs `cost`.
   std::vector<std::uint64_t> serve(int count, std::uint64_t cost) {
     std::vector<std::uint64_t> tenants;
     for (int i = 0; i < count; ++i) {
-      sequence_state* served = next();
+      scheduled_sequence* served = next();
       tenants.push_back(served->share->tenant.value);
       queue.remove(*served);
       queue.charge(*served, cost);
@@ -34,11 +34,11 @@ class fair_queue_test : public ::testing::Test {
   }
 
   fair_queue queue;
-  std::vector<std::unique_ptr<sequence_state>> made_;
+  std::vector<std::unique_ptr<scheduled_sequence>> made_;
 };
 
 TEST_F(fair_queue_test, serves_one_tenant_in_order_of_arrival) {
-  sequence_state& first = push(1);
+  scheduled_sequence& first = push(1);
   push(1);
   EXPECT_EQ(next(), &first);
 }
@@ -67,7 +67,7 @@ TEST_F(fair_queue_test, saves_nothing_up_for_who_was_away) {
 TEST_F(fair_queue_test, forgets_tenants_that_come_and_go_one_at_a_time) {
   constexpr std::uint64_t count = 10'000;
   for (std::uint64_t tenant = 1; tenant <= count; ++tenant) {
-    sequence_state& only = push(tenant);
+    scheduled_sequence& only = push(tenant);
     queue.remove(only);
     queue.charge(only, 100);
     queue.leave(only);
@@ -78,8 +78,8 @@ TEST_F(fair_queue_test, forgets_tenants_that_come_and_go_one_at_a_time) {
 }
 
 TEST_F(fair_queue_test, puts_preempted_ones_first_by_arrival) {
-  sequence_state& first = push(1);
-  sequence_state& second = push(1);
+  scheduled_sequence& first = push(1);
+  scheduled_sequence& second = push(1);
   push(2);
   queue.remove(first), queue.remove(second);
   queue.push_preempted(second);
@@ -91,16 +91,16 @@ TEST_F(fair_queue_test, puts_preempted_ones_first_by_arrival) {
 
 TEST_F(fair_queue_test, passes_over_those_that_are_not_admissible) {
   push(1);
-  sequence_state& other = push(1);
+  scheduled_sequence& other = push(1);
   other.adapter = adapter_version{4};
-  EXPECT_EQ(queue.next([](const sequence_state& s) { return s.adapter.value == 4; }), &other);
-  EXPECT_EQ(queue.oldest([](const sequence_state& s) { return s.adapter.value == 4; }), &other);
-  EXPECT_EQ(queue.next([](const sequence_state&) { return false; }), nullptr);
+  EXPECT_EQ(queue.next([](const scheduled_sequence& s) { return s.adapter.value == 4; }), &other);
+  EXPECT_EQ(queue.oldest([](const scheduled_sequence& s) { return s.adapter.value == 4; }), &other);
+  EXPECT_EQ(queue.next([](const scheduled_sequence&) { return false; }), nullptr);
 }
 
 TEST_F(fair_queue_test, follows_what_tenants_are_served_while_they_wait) {
   std::map<std::uint64_t, std::uint64_t> served;
-  std::map<std::uint64_t, sequence_state*> runs;
+  std::map<std::uint64_t, scheduled_sequence*> runs;
   for (std::uint64_t tenant = 1; tenant <= 20; ++tenant) {
     runs[tenant] = &push(tenant), served[tenant] = 0;
     push(tenant);

@@ -41,9 +41,9 @@ inline troupe::refusal refused(engine_simulation& engine, const sequence_request
 }
 
 /// Of the last plan.
-inline const planned_row* row_of(const engine_simulation& engine, std::uint64_t id) {
-  for (const planned_row& row : engine.flights.back().plan.rows)
-    if (row.sequence.value == id) return &row;
+inline const planned_share* share_of(const engine_simulation& engine, std::uint64_t id) {
+  for (const planned_share& share : engine.flights.back().plan.shares)
+    if (share.sequence.value == id) return &share;
   return nullptr;
 }
 

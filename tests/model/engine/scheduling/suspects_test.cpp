@@ -9,11 +9,11 @@
 namespace troupe::detail {
 namespace {
 
-using rows = std::vector<sequence_state*>;
+using sequences = std::vector<scheduled_sequence*>;
 
 TEST(suspects, are_those_with_which_two_steps_were_lost_in_one_place) {
   suspects all;
-  sequence_state sequence;
+  scheduled_sequence sequence;
   all.note_loss(sequence, 10, 11);
   EXPECT_FALSE(all.any());
   all.note_loss(sequence, 10, 11);
@@ -26,7 +26,7 @@ TEST(suspects, are_those_with_which_two_steps_were_lost_in_one_place) {
 
 TEST(suspects, are_not_those_who_only_computed_again_what_did_no_harm) {
   suspects all;
-  sequence_state sequence;
+  scheduled_sequence sequence;
   all.set(sequence, {.lives = 2, .at = 10});
   all.note_loss(sequence, 0, 10);
   EXPECT_EQ(sequence.lost.lives, 2);
@@ -39,7 +39,7 @@ TEST(suspects, are_not_those_who_only_computed_again_what_did_no_harm) {
 int lives_until_found_out(std::uint64_t one_in, std::uint64_t seed) {
   constexpr std::size_t deadly = 70, step = 16;
   suspects all;
-  sequence_state sequence;
+  scheduled_sequence sequence;
   sequence.tokens.resize(100);
   int lives = 0;
   for (std::uint64_t steps = 0; sequence.lost.lives < 3 && lives < 200; ++steps) {
@@ -63,34 +63,34 @@ TEST(suspects, are_found_out_in_the_end_where_steps_are_lost_without_them_as_wel
 
 TEST(suspects, get_steps_alone_in_turns_with_all_others) {
   suspects all;
-  sequence_state innocent, recent, waiting;
+  scheduled_sequence innocent, recent, waiting;
   recent.last_step = step_id{7};
   waiting.last_step = step_id{5};
   all.set(recent, {.lives = 2, .at = 0});
   all.set(waiting, {.lives = 3, .at = 0});
   const auto part = [&] {
-    rows step{&recent, &innocent, &waiting};
+    sequences step{&recent, &innocent, &waiting};
     all.part(step);
     return step;
   };
-  EXPECT_EQ(part(), rows{&waiting});
-  EXPECT_EQ(part(), rows{&innocent});
-  EXPECT_EQ(part(), rows{&waiting});
+  EXPECT_EQ(part(), sequences{&waiting});
+  EXPECT_EQ(part(), sequences{&innocent});
+  EXPECT_EQ(part(), sequences{&waiting});
   all.acquit(waiting);
-  EXPECT_EQ(part(), (rows{&innocent, &waiting}));
-  EXPECT_EQ(part(), rows{&recent});
+  EXPECT_EQ(part(), (sequences{&innocent, &waiting}));
+  EXPECT_EQ(part(), sequences{&recent});
   all.acquit(recent);
   EXPECT_FALSE(all.any());
 }
 
 TEST(suspects, need_not_wait_for_others_that_are_not_there) {
   suspects all;
-  sequence_state suspect;
+  scheduled_sequence suspect;
   all.set(suspect, {.lives = 2, .at = 0});
   for (int i = 0; i < 3; ++i) {
-    rows step{&suspect};
+    sequences step{&suspect};
     all.part(step);
-    EXPECT_EQ(step, rows{&suspect});
+    EXPECT_EQ(step, sequences{&suspect});
   }
 }
 

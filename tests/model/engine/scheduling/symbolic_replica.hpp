@@ -32,15 +32,15 @@ class symbolic_replica {
     return hashes;
   }
 
-  /// Runs the plan, whose rows follow the tokens in `known_tokens`, those chosen by steps that ran among them. The past
-  /// of every row must lie in its blocks.
+  /// Runs the plan, whose shares follow the tokens in `known_tokens`, those chosen by steps that ran among them. The
+  /// past of every share must lie in its blocks.
   template <class KnownTokens>
   void run(const step_plan& plan, KnownTokens&& known_tokens) {
     for (const sequence_id gone : plan.forgotten) tables_.erase(gone);
     for (const block_copy& copy : plan.copies)
       for (std::size_t i = 0; i < block_tokens; ++i) slot(copy.to, i) = slot(copy.from, i);
     for (const state_copy& copy : plan.state_copies) states_.at(to_size(copy.to)) = states_.at(to_size(copy.from));
-    for (const planned_row& row : plan.rows) run_row(plan, row, known_tokens(row.sequence));
+    for (const planned_share& share : plan.shares) run_share(plan, share, known_tokens(share.sequence));
   }
   const std::vector<block_id>& table(sequence_id sequence) { return tables_[sequence]; }
   std::size_t tables() const { return tables_.size(); }
@@ -56,34 +56,34 @@ class symbolic_replica {
     return slot(table.at(at / block_tokens), at % block_tokens);
   }
 
-  void run_row(const step_plan& plan, const planned_row& row, const std::vector<token_id>& known) {
-    std::vector<block_id>& table = tables_[row.sequence];
-    ASSERT_GE(table.size(), to_size(row.kept_blocks));
-    table.resize(to_size(row.kept_blocks));
-    const auto added = plan.blocks_of(row);
+  void run_share(const step_plan& plan, const planned_share& share, const std::vector<token_id>& known) {
+    std::vector<block_id>& table = tables_[share.sequence];
+    ASSERT_GE(table.size(), to_size(share.kept_blocks));
+    table.resize(to_size(share.kept_blocks));
+    const auto added = plan.blocks_of(share);
     table.insert(table.end(), added.begin(), added.end());
 
-    std::uint64_t past = start_of(row.adapter);
-    const auto first = to_size(row.position);
+    std::uint64_t past = start_of(share.adapter);
+    const auto first = to_size(share.position);
     for (std::size_t i = 0; i < first; ++i) {
       past = after(past, known.at(i));
-      ASSERT_EQ(position(table, i), past) << "sequence " << row.sequence.value << " position " << i;
+      ASSERT_EQ(position(table, i), past) << "sequence " << share.sequence.value << " position " << i;
     }
     if (!states_.empty()) {
-      std::uint64_t& state = states_.at(to_size(row.state));
+      std::uint64_t& state = states_.at(to_size(share.state));
       if (first == 0) state = past;
-      ASSERT_EQ(state, past) << "sequence " << row.sequence.value << " has another's state, or one of another place";
+      ASSERT_EQ(state, past) << "sequence " << share.sequence.value << " has another's state, or one of another place";
     }
-    const auto tokens = plan.tokens_of(row);
+    const auto tokens = plan.tokens_of(share);
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       const token_id token = tokens[i] == chosen_before ? known.at(first + i) : tokens[i];
-      if (static_cast<std::int32_t>(i) < row.tokens - row.proposals) {
+      if (static_cast<std::int32_t>(i) < share.tokens - share.proposals) {
         ASSERT_EQ(token, known.at(first + i));
       }
       past = after(past, token);
       position(table, first + i) = past;
     }
-    if (!states_.empty()) states_[to_size(row.state)] = past;
+    if (!states_.empty()) states_[to_size(share.state)] = past;
   }
 
   std::vector<std::uint64_t> storage_, states_;
@@ -103,9 +103,9 @@ class engine_simulation {
     request_priority priority{};
     bool every_prompt_row = false;
     bool ended = false;
-    std::uint64_t since = 0;         ///< the step of its last row, or in which it arrived
+    std::uint64_t since = 0;         ///< the step of its last share, or in which it arrived
     std::uint64_t longest_wait = 0;  ///< in steps
-    std::size_t rows = 0;
+    std::size_t shares = 0;
   };
   struct flight {
     step_plan plan;
@@ -173,8 +173,8 @@ class engine_simulation {
       next.ran = true;
       replica.run(next.plan,
                   [&](sequence_id id) -> const std::vector<token_id>& { return answers.at(id.value).written; });
-      for (const planned_row& row : next.plan.rows)
-        for (const sequence_id id : next.plan.answers_of(row)) choose(row, id, next);
+      for (const planned_share& share : next.plan.shares)
+        for (const sequence_id id : next.plan.answers_of(share)) choose(share, id, next);
       return;
     }
   }
@@ -248,12 +248,12 @@ class engine_simulation {
     --alive;
   }
 
-  void choose(const planned_row& row, sequence_id id, flight& step) {
+  void choose(const planned_share& share, sequence_id id, flight& step) {
     expected_answer& answer = answers.at(id.value);
     std::vector<token_id>& tokens = step.kept.emplace_back();
     std::uint64_t past = symbolic_replica::hashes_of(answer.adapter, answer.written).back();
-    const auto guessed = step.plan.tokens_of(row).last(to_size(row.proposals));
-    for (std::size_t i = 0; row.logit_rows > 0 && i <= guessed.size() && !answer.finished; ++i) {
+    const auto guessed = step.plan.tokens_of(share).last(to_size(share.proposals));
+    for (std::size_t i = 0; share.logit_rows > 0 && i <= guessed.size() && !answer.finished; ++i) {
       tokens.push_back(next_token(past, id.value));
       past = symbolic_replica::after(past, tokens.back());
       answer.finished = stops(past);
@@ -278,94 +278,94 @@ class engine_simulation {
   void check_plan(const step_plan& plan) {
     std::int64_t tokens = 0;
     std::vector<adapter_version> adapters;
-    for (const planned_row& row : plan.rows) {
-      tokens += row.tokens;
-      ASSERT_GT(row.tokens, 0);
-      if (adapters.empty() || adapters.back() != row.adapter) adapters.push_back(row.adapter);
-      check_row(plan, row);
+    for (const planned_share& share : plan.shares) {
+      tokens += share.tokens;
+      ASSERT_GT(share.tokens, 0);
+      if (adapters.empty() || adapters.back() != share.adapter) adapters.push_back(share.adapter);
+      check_share(plan, share);
     }
-    ASSERT_TRUE(std::is_sorted(adapters.begin(), adapters.end())) << "rows of one adapter are neighbours";
+    ASSERT_TRUE(std::is_sorted(adapters.begin(), adapters.end())) << "shares of one adapter are neighbours";
     const std::size_t with = adapters.size() - (adapters.front() == no_adapter ? 1 : 0);
     ASSERT_LE(with, to_size(options.max_adapters));
     ASSERT_LE(tokens, options.max_batch_tokens);
     check_prompt_share(plan);
     ASSERT_EQ(tokens, static_cast<std::int64_t>(plan.tokens.size()));
-    ASSERT_LE(plan.rows.size(), to_size(options.max_sequences));
+    ASSERT_LE(plan.shares.size(), to_size(options.max_sequences));
     check_writers(plan);
     if (options.keeps_states) check_states(plan);
   }
 
   static void check_states(const step_plan& plan) {
     std::vector<std::int32_t> states;
-    for (const planned_row& row : plan.rows) {
-      ASSERT_EQ(row.proposals, 0) << "a guess that could not be taken back";
-      states.push_back(row.state);
+    for (const planned_share& share : plan.shares) {
+      ASSERT_EQ(share.proposals, 0) << "a guess that could not be taken back";
+      states.push_back(share.state);
     }
     std::sort(states.begin(), states.end());
-    ASSERT_EQ(std::adjacent_find(states.begin(), states.end()), states.end()) << "two rows have one state";
+    ASSERT_EQ(std::adjacent_find(states.begin(), states.end()), states.end()) << "two sequences have one state";
   }
 
   /// In a step with an interactive answer, each prompt has one token, and all share a bounded part of the rest.
   void check_prompt_share(const step_plan& plan) {
-    const auto is_answer = [&](const planned_row& row) {
-      const expected_answer& answer = answers.at(row.sequence.value);
-      return row.tokens - row.proposals == 1 && row.position >= static_cast<std::int64_t>(answer.prompt);
+    const auto is_answer = [&](const planned_share& share) {
+      const expected_answer& answer = answers.at(share.sequence.value);
+      return share.tokens - share.proposals == 1 && share.position >= static_cast<std::int64_t>(answer.prompt);
     };
     bool somebody_reads = false;
     std::int64_t of_prompts = 0;
-    for (const planned_row& row : plan.rows) {
-      somebody_reads |=
-          is_answer(row) && row.complete && answers.at(row.sequence.value).priority == request_priority::interactive;
-      of_prompts += row.tokens - row.proposals - 1;
+    for (const planned_share& share : plan.shares) {
+      somebody_reads |= is_answer(share) && share.complete &&
+                        answers.at(share.sequence.value).priority == request_priority::interactive;
+      of_prompts += share.tokens - share.proposals - 1;
     }
     if (somebody_reads && options.max_mixed_prompt_tokens > 0) {
       ASSERT_LE(of_prompts, options.max_mixed_prompt_tokens);
     }
   }
 
-  void check_row(const step_plan& plan, const planned_row& row) {
-    expected_answer& answer = answers.at(row.sequence.value);
-    const auto fed = to_size(row.position + row.tokens - row.proposals);
-    const planned_row* before = flying_row_of(row.sequence);
+  void check_share(const step_plan& plan, const planned_share& share) {
+    expected_answer& answer = answers.at(share.sequence.value);
+    const auto fed = to_size(share.position + share.tokens - share.proposals);
+    const planned_share* before = flying_share_of(share.sequence);
     ASSERT_TRUE(before == nullptr || options.steps_in_flight == 1) << "steps of a pipeline have no sequence in common";
     const std::size_t known = answer.tokens.size() + (before != nullptr && before->complete ? 1 : 0);
     ASSERT_LE(fed, known);
-    ASSERT_EQ(row.complete, fed == known);
-    ASSERT_EQ(plan.tokens_of(row)[0] == chosen_before, fed > answer.tokens.size());
-    ASSERT_TRUE(fed <= answer.tokens.size() || row.tokens == 1) << "guesses at what follows an unknown token";
-    ASSERT_LE(to_size(row.position + row.tokens), std::max(answer.limit - 1, answer.prompt));
-    if (row.logit_rows > 0) {
-      ASSERT_EQ(row.logit_rows, 1 + row.proposals);
+    ASSERT_EQ(share.complete, fed == known);
+    ASSERT_EQ(plan.tokens_of(share)[0] == chosen_before, fed > answer.tokens.size());
+    ASSERT_TRUE(fed <= answer.tokens.size() || share.tokens == 1) << "guesses at what follows an unknown token";
+    ASSERT_LE(to_size(share.position + share.tokens), std::max(answer.limit - 1, answer.prompt));
+    if (share.logit_rows > 0) {
+      ASSERT_EQ(share.logit_rows, 1 + share.proposals);
     }
-    if (answer.every_prompt_row && answer.rows == 0) {
-      ASSERT_EQ(row.position, 0);
+    if (answer.every_prompt_row && answer.shares == 0) {
+      ASSERT_EQ(share.position, 0);
     }
-    for (const sequence_id id : plan.answers_of(row)) touch(answers.at(id.value));
+    for (const sequence_id id : plan.answers_of(share)) touch(answers.at(id.value));
     touch(answer);
   }
   /// The last step in flight that has the sequence.
-  const planned_row* flying_row_of(sequence_id id) const {
+  const planned_share* flying_share_of(sequence_id id) const {
     for (auto flying = flights.rbegin(); flying != flights.rend(); ++flying)
-      for (const planned_row& row : flying->plan.rows)
-        if (row.sequence == id) return &row;
+      for (const planned_share& share : flying->plan.shares)
+        if (share.sequence == id) return &share;
     return nullptr;
   }
 
   void touch(expected_answer& answer) const {
     answer.longest_wait = std::max(answer.longest_wait, steps - answer.since);
     answer.since = steps;
-    ++answer.rows;
+    ++answer.shares;
   }
 
   /// Blocks that a step in flight writes must not be held by, or promised to, anybody else.
   void check_writers(const step_plan& plan) {
-    for (const planned_row& row : plan.rows) {
-      std::vector<block_id>& table = tables_[row.sequence];
-      table.resize(to_size(row.kept_blocks));
-      const auto added = plan.blocks_of(row);
+    for (const planned_share& share : plan.shares) {
+      std::vector<block_id>& table = tables_[share.sequence];
+      table.resize(to_size(share.kept_blocks));
+      const auto added = plan.blocks_of(share);
       table.insert(table.end(), added.begin(), added.end());
-      const auto first = to_size(row.position) / block_tokens;
-      const auto end = blocks_for(to_size(row.position + row.tokens));
+      const auto first = to_size(share.position) / block_tokens;
+      const auto end = blocks_for(to_size(share.position + share.tokens));
       ASSERT_LE(end, table.size());
       for (std::size_t i = first; i < end; ++i) {
         ASSERT_EQ(scheduler.pool().holders(table[i]), 1);

@@ -5,8 +5,8 @@
 namespace troupe::detail {
 namespace {
 
-sequence_state sequence_at(std::size_t computed, std::size_t pending) {
-  sequence_state sequence;
+scheduled_sequence sequence_at(std::size_t computed, std::size_t pending) {
+  scheduled_sequence sequence;
   sequence.computed = computed;
   sequence.tokens.resize(computed + pending);
   return sequence;
@@ -28,36 +28,39 @@ TEST(token_costs, make_long_what_does_not_fit_into_a_step) {
   EXPECT_TRUE(costs.is_long(sequence_at(200, 33)));
 }
 
+constexpr prompt_class long_one{}, short_one{.is_short = true};
+constexpr prompt_class long_batch{.is_batch = true}, short_batch{.is_batch = true, .is_short = true};
+
 TEST(prompt_shares, keep_some_for_batch_and_half_of_the_rest_for_short_prompts) {
   prompt_shares shares(80, 10, {.batch = 500, .short_prompts = 500});
-  EXPECT_EQ(shares.most_for(false, false), 35);
-  EXPECT_EQ(shares.most_for(false, true), 70);
-  EXPECT_EQ(shares.most_for(true, false), 80);
-  shares.take(35, false, false);
-  EXPECT_EQ(shares.most_for(false, true), 35);
-  shares.take(20, false, true);
-  EXPECT_EQ(shares.most_for(false, false), 0);
-  EXPECT_EQ(shares.most_for(true, true), 25);
+  EXPECT_EQ(shares.most_for(long_one), 35);
+  EXPECT_EQ(shares.most_for(short_one), 70);
+  EXPECT_EQ(shares.most_for(long_batch), 80);
+  shares.take(35, long_one);
+  EXPECT_EQ(shares.most_for(short_one), 35);
+  shares.take(20, short_one);
+  EXPECT_EQ(shares.most_for(long_one), 0);
+  EXPECT_EQ(shares.most_for(short_batch), 25);
 }
 
 TEST(prompt_shares, keep_half_of_what_batch_has_for_its_short_prompts) {
   prompt_shares shares(80, 10, {.batch = 500, .short_batch = 300});
-  shares.take(50, false, false);
-  EXPECT_EQ(shares.most_for(true, false), 15);
-  EXPECT_EQ(shares.most_for(true, true), 30);
-  shares.take(6, true, true);
-  EXPECT_EQ(shares.most_for(true, false), 15) << "they have six of their half";
-  shares.take(15, true, false);
-  EXPECT_EQ(shares.most_for(true, false), 0);
-  EXPECT_EQ(shares.most_for(true, true), 9);
+  shares.take(50, long_one);
+  EXPECT_EQ(shares.most_for(long_batch), 15);
+  EXPECT_EQ(shares.most_for(short_batch), 30);
+  shares.take(6, short_batch);
+  EXPECT_EQ(shares.most_for(long_batch), 15) << "they have six of their half";
+  shares.take(15, long_batch);
+  EXPECT_EQ(shares.most_for(long_batch), 0);
+  EXPECT_EQ(shares.most_for(short_batch), 9);
   const prompt_shares last(80, 10, {.batch = 500, .short_batch = 3});
-  EXPECT_EQ(last.most_for(true, false), 77) << "no more than is wanted";
+  EXPECT_EQ(last.most_for(long_batch), 77) << "no more than is wanted";
 }
 
 TEST(prompt_shares, keep_no_more_than_is_wanted) {
   const prompt_shares shares(80, 10, {.batch = 2, .short_prompts = 3});
-  EXPECT_EQ(shares.most_for(false, true), 78);
-  EXPECT_EQ(shares.most_for(false, false), 75);
+  EXPECT_EQ(shares.most_for(short_one), 78);
+  EXPECT_EQ(shares.most_for(long_one), 75);
 }
 
 }  // namespace

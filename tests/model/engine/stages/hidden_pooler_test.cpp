@@ -20,11 +20,11 @@ class pooled_prompt : public testing::Test {
   /// Computes some rows. What is told of the prompt; nothing before its last row.
   std::vector<float> step(std::int32_t from, std::int32_t count, bool complete) {
     step_plan plan;
-    planned_row& row = plan.rows.emplace_back();
-    row.sequence = sequence_id{1};
-    row.position = from;
-    row.tokens = count;
-    row.complete = complete;
+    planned_share& share = plan.shares.emplace_back();
+    share.sequence = sequence_id{1};
+    share.position = from;
+    share.tokens = count;
+    share.complete = complete;
     std::vector<int> rows;
     pooler_.list_rows(plan, rows);
     std::vector<float> normed;

@@ -7,27 +7,27 @@
 namespace troupe {
 namespace {
 
-struct placed_row {
+struct placed_share {
   std::uint64_t sequence;
   std::int32_t state;
   std::int64_t position;
   std::int32_t tokens = 1, proposals = 0;
 };
-step_plan plan_of(std::initializer_list<placed_row> rows) {
+step_plan plan_of(std::initializer_list<placed_share> shares) {
   step_plan plan;
   plan.id = step_id{7};
-  for (const placed_row& each : rows) {
-    planned_row& row = plan.rows.emplace_back();
-    row.sequence = sequence_id{each.sequence};
-    row.state = each.state;
-    row.position = each.position;
-    row.tokens = each.tokens;
-    row.proposals = each.proposals;
+  for (const placed_share& each : shares) {
+    planned_share& share = plan.shares.emplace_back();
+    share.sequence = sequence_id{each.sequence};
+    share.state = each.state;
+    share.position = each.position;
+    share.tokens = each.tokens;
+    share.proposals = each.proposals;
   }
   return plan;
 }
-std::string refusal_of(kept_states& states, std::initializer_list<placed_row> rows) {
-  return test::refusal([&] { states.take(plan_of(rows)); });
+std::string refusal_of(kept_states& states, std::initializer_list<placed_share> shares) {
+  return test::refusal([&] { states.take(plan_of(shares)); });
 }
 constexpr const char* not_there = "step 7 goes on from a state that this stage does not have";
 
@@ -64,9 +64,9 @@ TEST(kept_states, stand_in_a_copy_where_they_stood_in_the_first) {
   EXPECT_EQ(test::refusal([&] { states.take(copies); }), not_there) << "it stood at 16";
 }
 
-TEST(kept_states, are_of_one_row_in_a_step) {
+TEST(kept_states, are_of_one_sequence_in_a_step) {
   kept_states states(2);
-  EXPECT_EQ(refusal_of(states, {{1, 0, 0}, {2, 0, 0}}), "step 7 has two rows for one state");
+  EXPECT_EQ(refusal_of(states, {{1, 0, 0}, {2, 0, 0}}), "step 7 has two sequences for one state");
 }
 
 TEST(kept_states, take_no_guesses) {

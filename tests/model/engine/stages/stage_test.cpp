@@ -18,17 +18,17 @@ class stage_of_one_model : public testing::Test {
                0,
                {pool_, kernels()}};
 
-  /// Rows of one token each.
+  /// Shares of one token each.
   static step_order order_of(std::initializer_list<std::uint64_t> sequences) {
     step_order order;
     order.plan.id = step_id{1};
     order.plan.blocks = {block_id{0}, block_id{1}};
     for (const std::uint64_t sequence : sequences) {
-      planned_row& row = order.plan.rows.emplace_back();
-      row.sequence = sequence_id{sequence};
-      row.first_token = static_cast<std::int32_t>(order.plan.tokens.size());
-      row.first_block = row.first_token;
-      row.tokens = row.blocks = 1;
+      planned_share& share = order.plan.shares.emplace_back();
+      share.sequence = sequence_id{sequence};
+      share.first_token = static_cast<std::int32_t>(order.plan.tokens.size());
+      share.first_block = share.first_token;
+      share.tokens = share.blocks = 1;
       order.plan.tokens.push_back(3);
     }
     return order;
@@ -69,15 +69,15 @@ TEST_F(stage_of_one_model, refuses_a_sequence_that_is_there_twice) {
 
 TEST_F(stage_of_one_model, refuses_rows_whose_blocks_do_not_hold_them) {
   step_order order = order_of({1});
-  order.plan.rows[0].position = block_tokens;
+  order.plan.shares[0].position = block_tokens;
   EXPECT_THROW(stage_.begin(order), input_error);
-  order.plan.rows[0].blocks = 2;
+  order.plan.shares[0].blocks = 2;
   EXPECT_EQ(stage_.begin(order), 1);
 }
 
 TEST_F(stage_of_one_model, refuses_rows_that_go_on_with_blocks_that_it_was_not_told_or_told_to_forget) {
   step_order order = order_of({1});
-  order.plan.rows[0].kept_blocks = 1;
+  order.plan.shares[0].kept_blocks = 1;
   EXPECT_THROW(stage_.begin(order), input_error);
   EXPECT_EQ(stage_.begin(order_of({1})), 1);
   EXPECT_EQ(stage_.begin(order), 1);
@@ -93,7 +93,7 @@ TEST_F(stage_of_one_model, refuses_to_go_on_from_a_token_that_it_has_not_chosen)
 
 TEST_F(stage_of_one_model, refuses_rows_with_an_adapter_that_is_not_loaded) {
   step_order order = order_of({1});
-  order.plan.rows[0].adapter = adapter_version{7};
+  order.plan.shares[0].adapter = adapter_version{7};
   EXPECT_THROW(stage_.begin(order), input_error);
 }
 
@@ -115,25 +115,25 @@ class stage_of_a_model_with_states : public stage_of_one_model {
   std::shared_ptr<const loaded_model> with_states_ = load_for_test(test::golden / "qwen3.5", scheme::f32);
   stage keeps_{with_states_, {.max_rows = 4, .blocks = 2, .states = 2, .context = 32}, 3, {pool_, kernels()}};
 
-  static step_order two_rows(std::int32_t first, std::int32_t second) {
+  static step_order two_shares(std::int32_t first, std::int32_t second) {
     step_order order = order_of({1, 2});
-    order.plan.rows[0].state = first;
-    order.plan.rows[1].state = second;
+    order.plan.shares[0].state = first;
+    order.plan.shares[1].state = second;
     return order;
   }
 };
 
 TEST_F(stage_of_a_model_with_states, begins_rows_that_have_a_state_each) {
-  EXPECT_EQ(keeps_.begin(two_rows(0, 1)), 2);
-  EXPECT_EQ(keeps_.begin(two_rows(1, 0)), 2);
-  EXPECT_THROW(keeps_.begin(two_rows(1, 1)), input_error);
-  EXPECT_THROW(keeps_.begin(two_rows(1, 2)), input_error);
+  EXPECT_EQ(keeps_.begin(two_shares(0, 1)), 2);
+  EXPECT_EQ(keeps_.begin(two_shares(1, 0)), 2);
+  EXPECT_THROW(keeps_.begin(two_shares(1, 1)), input_error);
+  EXPECT_THROW(keeps_.begin(two_shares(1, 2)), input_error);
 }
 
 TEST_F(stage_of_a_model_with_states, refuses_rows_that_go_on_from_elsewhere) {
-  EXPECT_EQ(keeps_.begin(two_rows(0, 1)), 2);
-  step_order next = two_rows(0, 1);
-  for (planned_row& row : next.plan.rows) row.position = 1;
+  EXPECT_EQ(keeps_.begin(two_shares(0, 1)), 2);
+  step_order next = two_shares(0, 1);
+  for (planned_share& share : next.plan.shares) share.position = 1;
   EXPECT_EQ(keeps_.begin(next), 2);
   EXPECT_THROW(keeps_.begin(next), input_error);
 }

@@ -13,17 +13,17 @@ namespace {
 constexpr order_limits four_rows{
     .max_rows = 4, .max_sequences = 2, .blocks = 3, .states = 2, .context = 32, .vocab_size = 10};
 
-/// Two rows that fill the step.
+/// Two shares that fill the step.
 step_order sound_order() {
   step_order order;
-  planned_row& first = order.plan.rows.emplace_back();
+  planned_share& first = order.plan.shares.emplace_back();
   first.tokens = 3;
   first.blocks = first.answers = first.logit_rows = 1;
-  planned_row second;
+  planned_share second;
   second.position = 31;
   second.first_token = 3;
   second.first_block = second.tokens = second.blocks = 1;
-  order.plan.rows.push_back(second);
+  order.plan.shares.push_back(second);
   order.plan.tokens = {0, 9, 1, 2};
   order.plan.blocks = {block_id{0}, block_id{2}};
   order.plan.copies = {{block_id{0}, block_id{1}}};
@@ -41,34 +41,35 @@ TEST(step_orders, are_carried_out_up_to_the_limits_of_a_stage) {
   EXPECT_EQ(refusal_of_changed([](step_plan&) {}), "");
 }
 
-TEST(step_orders, are_refused_where_a_row_reaches_beyond_its_lists) {
+TEST(step_orders, are_refused_where_a_share_reaches_beyond_its_lists) {
   const auto refused = [](auto member, auto value) {
-    return refusal_of_changed([&](step_plan& plan) { plan.rows[0].*member = value; });
+    return refusal_of_changed([&](step_plan& plan) { plan.shares[0].*member = value; });
   };
-  const std::string said = "step 0 is no step of this stage: a row is out of range";
-  EXPECT_EQ(refused(&planned_row::tokens, 0), said);
-  EXPECT_EQ(refused(&planned_row::tokens, 5), said);
-  EXPECT_EQ(refused(&planned_row::first_token, -1), said);
-  EXPECT_EQ(refused(&planned_row::first_token, 1), said);
-  EXPECT_EQ(refused(&planned_row::first_block, -1), said);
-  EXPECT_EQ(refused(&planned_row::blocks, 3), said);
-  EXPECT_EQ(refused(&planned_row::blocks, -1), said);
-  EXPECT_EQ(refused(&planned_row::kept_blocks, -1), said);
-  EXPECT_EQ(refused(&planned_row::first_answer, 1), said);
-  EXPECT_EQ(refused(&planned_row::answers, 2), said);
-  EXPECT_EQ(refused(&planned_row::logit_rows, -1), said);
-  EXPECT_EQ(refused(&planned_row::logit_rows, 4), said);
-  EXPECT_EQ(refused(&planned_row::position, -1), said);
-  EXPECT_EQ(refused(&planned_row::position, 30), said);
-  EXPECT_EQ(refused(&planned_row::state, -1), said);
-  EXPECT_EQ(refused(&planned_row::state, 2), said);
-  EXPECT_EQ(refused(&planned_row::state, 1), "");
+  const std::string said = "step 0 is no step of this stage: a share is out of range";
+  EXPECT_EQ(refused(&planned_share::tokens, 0), said);
+  EXPECT_EQ(refused(&planned_share::tokens, 5), said);
+  EXPECT_EQ(refused(&planned_share::first_token, -1), said);
+  EXPECT_EQ(refused(&planned_share::first_token, 1), said);
+  EXPECT_EQ(refused(&planned_share::first_block, -1), said);
+  EXPECT_EQ(refused(&planned_share::blocks, 3), said);
+  EXPECT_EQ(refused(&planned_share::blocks, -1), said);
+  EXPECT_EQ(refused(&planned_share::kept_blocks, -1), said);
+  EXPECT_EQ(refused(&planned_share::first_answer, 1), said);
+  EXPECT_EQ(refused(&planned_share::answers, 2), said);
+  EXPECT_EQ(refused(&planned_share::logit_rows, -1), said);
+  EXPECT_EQ(refused(&planned_share::logit_rows, 4), said);
+  EXPECT_EQ(refused(&planned_share::position, -1), said);
+  EXPECT_EQ(refused(&planned_share::position, 30), said);
+  EXPECT_EQ(refused(&planned_share::state, -1), said);
+  EXPECT_EQ(refused(&planned_share::state, 2), said);
+  EXPECT_EQ(refused(&planned_share::state, 1), "");
 }
 
-TEST(step_orders, are_refused_where_rows_and_tokens_do_not_match) {
-  EXPECT_NE(refusal_of_changed([](step_plan& plan) { plan.rows.pop_back(); }).find("tokens of no row"),
+TEST(step_orders, are_refused_where_shares_and_tokens_do_not_match) {
+  EXPECT_NE(refusal_of_changed([](step_plan& plan) { plan.shares.pop_back(); }).find("tokens of no share"),
             std::string::npos);
-  EXPECT_NE(refusal_of_changed([](step_plan& plan) { plan.rows[1].first_token = 2; }).find("a row"), std::string::npos);
+  EXPECT_NE(refusal_of_changed([](step_plan& plan) { plan.shares[1].first_token = 2; }).find("a share"),
+            std::string::npos);
   EXPECT_NE(refusal_of_changed([](step_plan& plan) { plan.tokens.push_back(0); }).find("too many"), std::string::npos);
 }
 

@@ -25,19 +25,19 @@ struct many_answers {
     std::mt19937 random(3);
     for (float& logit : logits) logit = static_cast<float>(random() % 40);  // many are equal
     for (int i = 0; i < count; ++i) {
-      add_row(i);
+      add_share(i);
       openings.push_back({{{sequence_id(static_cast<std::uint64_t>(i)), 0}}, sampling(i), {5}, {1, 2, 3, 4}, 2});
     }
   }
 
-  void add_row(int i) {
-    planned_row row;
-    row.first_token = static_cast<std::int32_t>(plan.tokens.size());
-    row.tokens = row.logit_rows = rows_each;
-    row.complete = true;
-    row.first_answer = static_cast<std::int32_t>(plan.answers.size());
-    row.answers = 1;
-    plan.rows.push_back(row);
+  void add_share(int i) {
+    planned_share share;
+    share.first_token = static_cast<std::int32_t>(plan.tokens.size());
+    share.tokens = share.logit_rows = rows_each;
+    share.complete = true;
+    share.first_answer = static_cast<std::int32_t>(plan.answers.size());
+    share.answers = 1;
+    plan.shares.push_back(share);
     plan.answers.push_back(sequence_id(static_cast<std::uint64_t>(i)));
     plan.tokens.push_back(4);
     for (int guess = 0; guess < rows_each - 1; ++guess) plan.tokens.push_back(first_of_largest(i * rows_each + guess));
@@ -155,7 +155,7 @@ TEST(token_choice, is_made_once_for_an_answer_that_a_plan_names_twice) {
   many_answers step;
   const step_outcome expected = step.chosen(1, false);
   step.logits.resize(step.logits.size() + many_answers::rows_each * stride);
-  step.add_row(0);
+  step.add_share(0);
   expect_equal(step.chosen(4, false), expected);
 }
 
@@ -231,9 +231,9 @@ TEST(token_chooser, gives_an_answer_that_has_ended_no_more_tokens) {
   greedy.temperature = 0.0;
   chooser.open({{{sequence_id(1), 0}}, greedy, {5}, {1, 2}, 2});
   step_plan plan;
-  planned_row& row = plan.rows.emplace_back();
-  row.tokens = row.logit_rows = row.answers = 1;
-  row.complete = true;
+  planned_share& share = plan.shares.emplace_back();
+  share.tokens = share.logit_rows = share.answers = 1;
+  share.complete = true;
   plan.answers = {sequence_id(1)};
   plan.tokens = {2};
   const auto chosen = [&](token_id largest) {

@@ -27,7 +27,7 @@ constexpr int tier_of(request_priority priority) {
 }
 
 /// What the scheduler knows of one answer. Owned by the scheduler, which gives pointers to queues and steps.
-struct sequence_state {
+struct scheduled_sequence {
   sequence_id id;
   request_priority priority = request_priority::interactive;
   adapter_version adapter;
@@ -58,9 +58,9 @@ struct sequence_state {
   std::optional<instant> first_start;
   std::size_t reused = 0;  ///< tokens of the prompt that the prefix cache had, before there was an answer
   sequence_phase phase = sequence_phase::waiting;
-  bool cancelled = false;  ///< only its blocks are still needed: by a step in flight, or by the other answers
-  bool stalled = false;    ///< there is no block for its next token
-  std::int32_t state = 0;  ///< while it has slots: where the stages keep its state, if the model keeps any
+  bool cancelled = false;        ///< only its blocks are still needed: by a step in flight, or by the other answers
+  bool stalled = false;          ///< there is no block for its next token
+  std::int32_t state_place = 0;  ///< while it has slots: where the stages keep its state, if the model keeps any
   bool has_slots = false;  ///< counts among those that run at a time; an answer that is over does not, even in flight
   lost_steps lost;         ///< begins anew where it gets further
   step_id in_flight;       ///< the last one it is in; 0: in no step
@@ -68,8 +68,8 @@ struct sequence_state {
   step_id last_step;       ///< that had it; 0: none
   std::int32_t planned_tokens = 0, planned_proposals = 0;
 
-  sequence_state* leader = nullptr;        ///< of a following answer
-  std::vector<sequence_state*> followers;  ///< answers that wait for this one's prompt
+  scheduled_sequence* leader = nullptr;        ///< of a following answer
+  std::vector<scheduled_sequence*> followers;  ///< answers that wait for this one's prompt
 
   /// The prompt itself is asked about: none of it may come from the prefix cache.
   bool reads_prompt() const { return every_prompt_row && tokens.size() == prompt_tokens; }
@@ -85,7 +85,7 @@ struct sequence_state {
     return std::span(tokens).first(tokens.size() - (is_foreseen ? 1 : 0));
   }
   bool decoding() const { return pending() == 1 && computed >= prompt_tokens; }
-  /// Rows it may take in a step.
+  /// Shares that it may have of a step: its followers' too, once its prompt is computed.
   std::size_t slots() const { return 1 + followers.size(); }
 
   /// Perhaps its step is what makes the stages fail.
@@ -97,10 +97,10 @@ struct sequence_state {
 };
 
 /// The total order in which sequences get blocks and tokens. Each gives way to those before it alone.
-inline bool ranks_before(const sequence_state& a, const sequence_state& b) {
-  const auto key = [](const sequence_state& s) { return std::tuple(s.tier(), s.urgent, s.order); };
+inline bool ranks_before(const scheduled_sequence& a, const scheduled_sequence& b) {
+  const auto key = [](const scheduled_sequence& s) { return std::tuple(s.tier(), s.urgent, s.order); };
   return key(a) < key(b);
 }
-constexpr auto in_order = [](const sequence_state* a, const sequence_state* b) { return ranks_before(*a, *b); };
+constexpr auto in_order = [](const scheduled_sequence* a, const scheduled_sequence* b) { return ranks_before(*a, *b); };
 
 }  // namespace troupe::detail
