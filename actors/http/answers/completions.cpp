@@ -51,16 +51,20 @@ class logprob_lists {
     }
     if (ending) add(ending->token, &*ending, at.offset);
   }
-  /// `text`: as it is echoed, without a token that the tokenizer put before it.
+  /// `text`: as it is echoed, the client's own. Its tokens may say more, as a BOS that the tokenizer put before it, or
+  /// say it otherwise, as normalized characters, but they end where it ends: so places are counted from there.
   void add_prompt(const std::vector<sampled_token>& scored, std::string_view text) {
     stream_decoder decoder(tokens_, false);
-    std::size_t offset = 0;
+    std::vector<std::size_t> before;
+    std::size_t said = 0;
     for (const sampled_token& each : scored) {
-      add(each.token, &each, offset);
-      const bool was_added = &each == &scored.front() && tokens_.is_special(each.token) &&
-                             !text.starts_with(token_text(tokens_, each.token));
-      if (!was_added) offset += characters_in(decoder.push(each.token));
+      before.push_back(said);
+      said += characters_in(decoder.push(each.token));
     }
+    said += characters_in(decoder.finish());
+    const std::size_t length = characters_in(text);
+    const auto offset = [&](std::size_t at) { return at == 0 ? 0 : at + length - std::min(at + length, said); };
+    for (std::size_t i = 0; i < scored.size(); ++i) add(scored[i].token, &scored[i], offset(before[i]));
   }
   std::string text() const { return dump(lists_); }
 
@@ -198,6 +202,14 @@ class completion_format final : public answer_format {
 
 constexpr std::size_t most_echoed = 64 << 20;
 
+/// Bytes of no character are replaced as in answers, so that characters of both are counted alike.
+std::string told_text(const tokenizer& tokens, std::span<const token_id> prompt) {
+  stream_decoder decoder(tokens, false);
+  std::string text;
+  for (const token_id token : prompt) text += decoder.push(token);
+  return text + decoder.finish();
+}
+
 std::vector<echoed_prompt> echoed_prompts(const prompting& prompts, const answer_order& order) {
   if (!prompts.has_tokenizer())
     refuse_field("echo", "echo is not served: the model has no tokenizer", "unsupported_value");
@@ -206,7 +218,7 @@ std::vector<echoed_prompt> echoed_prompts(const prompting& prompts, const answer
   for (const prompt_input& each : order.prompts) {
     if (each.last_tokens != 0)
       refuse_field("echo", "echo does not go with truncate_prompt_tokens: leave one out", "unsupported_value");
-    echoed.push_back({each.text ? *each.text : prompts.tokens().decode(each.tokens, false)});
+    echoed.push_back({each.text ? *each.text : told_text(prompts.tokens(), each.tokens)});
     bytes += echoed.back().text.size() * to_size(order.n);
   }
   if (bytes > most_echoed)
