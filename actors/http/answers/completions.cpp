@@ -11,6 +11,7 @@
 #include "base/random_hex.hpp"
 #include "base/to_size.hpp"
 #include "base/utf8.hpp"
+#include "model/engine/text/model_text.hpp"
 
 namespace troupe {
 namespace {
@@ -98,17 +99,18 @@ class completion_format final : public answer_format {
         logprobs_(order.sampling.logprobs),
         prompt_logprobs_(order.prompt_logprobs),
         tells_tokens_(order.token_ids),
+        skips_special_(order.skip_special),
+        has_form_(order.sampling.constraint),
         frame_end_(frame_end(order)) {
     head_ = fmt::format(R"({{"id":"cmpl-{}","object":"text_completion","created":{},"model":{})", random_hex(24),
                         std::time(nullptr), json_text(model_));
-    for (std::size_t i = 0; i < order.prompts.size() * n_; ++i) {
-      const bool begins_text = !order.sampling.constraint && order.prompts[i / n_].text == "";
-      places_.push_back(
-          {stream_decoder(prompts_->tokens(), order.skip_special, begins_text), characters_in(echo_of(i))});
-    }
   }
 
   void know_prompt(std::span<const token_id> prompt) override {
+    const tokenizer& tokens = prompts_->tokens();
+    const stream_decoder decoder(tokens, skips_special_, begins_text(tokens, prompt, has_form_));
+    const std::size_t offset = characters_in(echo_of(places_.size()));
+    for (std::size_t i = 0; i < n_; ++i) places_.push_back({decoder, offset});
     if (tells_tokens_) prompts_told_.push_back(token_ids_json(prompt));
   }
   void begin(std::string& to, std::size_t index, const std::string& adapter) override {
@@ -193,7 +195,7 @@ class completion_format final : public answer_format {
   std::size_t n_;
   std::vector<echoed_prompt> echoed_;                       ///< one for each prompt; empty: no echo
   std::optional<std::int32_t> logprobs_, prompt_logprobs_;  ///< how many the response has
-  bool tells_tokens_;
+  bool tells_tokens_, skips_special_, has_form_;
   std::string_view frame_end_;
   std::vector<answer_place> places_;       ///< of each answer
   std::vector<std::string> prompts_told_;  ///< the tokens of each prompt, if they are to be told

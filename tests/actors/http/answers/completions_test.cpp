@@ -1,5 +1,4 @@
 #include "actors/http/answers/answer_text.hpp"
-#include "model/formats/hf_config.hpp"
 #include "tests/actors/http/fixture.hpp"
 
 namespace troupe::test {
@@ -13,14 +12,6 @@ class completions : public api_test {
     tokens["model"]["vocab"].erase("|");
     tokens["model"]["vocab"].erase("}");
     return tokens;
-  }
-  void serve(const json& tokens) {
-    front_.reset();
-    http_parts with_tokens = parts();
-    folder_.write("letters/tokenizer.json", tokens.dump());
-    with_tokens.served.prompts =
-        std::make_shared<const prompting>(folder_.path() / "letters", read_hf_config(golden / "llama"), 64);
-    front_ = std::make_unique<http_front>(http_options{.grace = std::chrono::milliseconds(20)}, with_tokens);
   }
   /// The choice where the prompt is echoed with its log-probabilities and "z" is answered.
   json echoed(const json& prompt) {
@@ -246,7 +237,7 @@ TEST_F(completions, place_tokens_of_a_characters_bytes_alike_in_prompt_and_answe
   tokens["model"]["vocab"]["<0xC3>"] = 92;
   tokens["model"]["vocab"]["<0xA9>"] = 93;
   tokens["decoder"] = {{"type", "ByteFallback"}};
-  serve(tokens);
+  start_with(tokens);
   const std::vector<token_id> spelled{92, 93, letters("x")[0]};  // é and x
   const std::vector<sampled_token> details{{92, -1.0f, {}}, {93, -1.0f, {}}, {spelled[2], -1.0f, {}}};
   auto answer = post("/v1/completions", {{"prompt", spelled}, {"echo", true}, {"logprobs", 0}});
@@ -273,11 +264,31 @@ TEST_F(completions, place_an_echoed_prompts_tokens_in_the_clients_own_text) {
   EXPECT_EQ(offsets({0, letter('A')}), json({0, 3, 4}));
 }
 
+TEST_F(completions, place_tokens_where_the_answers_text_leaves_out_a_first_space) {
+  start_with(spaced_letters_tokenizer());
+  const auto offsets = [&](const json& prompt, const json& more = json::object()) {
+    json body{{"prompt", prompt}, {"logprobs", 0}};
+    body.update(more);
+    auto answer = post("/v1/completions", body);
+    answer_part part;
+    part.tokens = {space_mark, letter('x'), letter('y')};
+    for (const token_id token : part.tokens) part.details.push_back({token, -1.0f, {}});
+    part.end = answer_end{"length", 1, {}};
+    gateway_.take<begin_request>().listener->on_part(part);
+    return answer.get().parsed()["choices"][0]["logprobs"]["text_offset"];
+  };
+  for (const json& nothing : {json(""), json("<s>"), json::array({0})})
+    EXPECT_EQ(offsets(nothing), json({0, 0, 1})) << nothing;
+  EXPECT_EQ(offsets("A"), json({0, 1, 2}));
+  EXPECT_EQ(offsets("<s>", {{"guided_regex", " xy"}}), json({0, 1, 2})) << "a form has every byte";
+  EXPECT_EQ(offsets("<s>", {{"echo", true}, {"max_tokens", 3}}).back(), 4);
+}
+
 TEST_F(completions, place_what_follows_a_character_that_was_normalized) {
   json tokens = free_letters();
   tokens["model"]["vocab"]["\u00e9"] = 92;
   tokens["normalizer"] = {{"type", "NFC"}};
-  serve(tokens);
+  start_with(tokens);
   const json choice = echoed("e\u0301x");
   EXPECT_EQ(choice["text"], "e\u0301xz");
   EXPECT_EQ(choice["logprobs"]["tokens"], json({"\u00e9", "x", "z"}));
