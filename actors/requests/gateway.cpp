@@ -151,9 +151,9 @@ void gateway_state::start(begin_request& request, adapter_version version, insta
   started.stop_tokens = own_stop_tokens(request.engine);
   if (const auto details = parts_.adapters->find(version)) started.adapter = details->full_name;
   if (version != no_adapter) started.hold = parts_.adapters->hold(version);
-  // A form counts every byte of the tokens, so none may be left out at the text's start.
-  const bool begins_text = !request.engine.sampling.constraint && !has_text(parts_.prompts->tokens(), sequence.prompt);
-  const stream_decoder decoder(parts_.prompts->tokens(), request.skip_special, begins_text);
+  const tokenizer& tokens = parts_.prompts->tokens();
+  const bool has_form{request.engine.sampling.constraint};
+  const stream_decoder decoder(tokens, request.skip_special, begins_text(tokens, sequence.prompt, has_form));
   const stop_matcher stops(request.engine.sampling.stop, request.keep_stop);
   for (std::int32_t i = 0; i < sequence.answers; ++i) started.answers.push_back({decoder, stops});
   started.left = started.answers.size();

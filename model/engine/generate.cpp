@@ -29,7 +29,8 @@ grown_answer answer_to(const prompt_to_answer& asked, std::int64_t vocab_size) {
 class text_stream {
  public:
   explicit text_stream(const prompt_to_answer& asked)
-      : decoder_(*asked.tokens, asked.skip_special, !has_text(*asked.tokens, asked.prompt) && !asked.params.constraint),
+      : decoder_(*asked.tokens, asked.skip_special,
+                 begins_text(*asked.tokens, asked.prompt, bool(asked.params.constraint))),
         stops_(asked.params.stop),
         sink_(asked.on_text) {}
 

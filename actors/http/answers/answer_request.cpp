@@ -120,12 +120,6 @@ bool has_no_effect(std::string_view name, const json& value, const request_field
   return value == json(0) || value == json(false) || value == json("") || value == json::array();
 }
 
-void refuse_unserved(const request_fields& from) {
-  for (const auto& [name, remedy] : unserved)
-    if (const json* value = from.find(name); value && !has_no_effect(name, *value, from))
-      refuse_field(name, fmt::format("{} is not served here: {}", name, remedy), "unsupported_parameter");
-}
-
 /// llama.cpp's window, in which a token must be to be penalised: -1 is the whole text, as here.
 void check_penalty_window(const request_fields& from, const sampling_params& sampling) {
   const json* window = from.find("repeat_last_n");
@@ -159,6 +153,12 @@ prompt_input prompt_of(const json& value, const char* key, const request_fields&
 }
 
 }  // namespace
+
+void refuse_unserved(const request_fields& from) {
+  for (const auto& [name, remedy] : unserved)
+    if (const json* value = from.find(name); value && !has_no_effect(name, *value, from))
+      refuse_field(name, fmt::format("{} is not served here: {}", name, remedy), "unsupported_parameter");
+}
 
 std::optional<std::int64_t> most_tokens_of(const request_fields& from, const char* key, std::int64_t least) {
   if (const json* most = from.find(key); most && *most == json(-1)) return INT32_MAX;

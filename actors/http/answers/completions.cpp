@@ -11,6 +11,7 @@
 #include "base/random_hex.hpp"
 #include "base/to_size.hpp"
 #include "base/utf8.hpp"
+#include "model/engine/text/model_text.hpp"
 
 namespace troupe {
 namespace {
@@ -51,16 +52,20 @@ class logprob_lists {
     }
     if (ending) add(ending->token, &*ending, at.offset);
   }
-  /// `text`: as it is echoed, without a token that the tokenizer put before it.
+  /// `text`: as it is echoed, the client's own. Its tokens may say more, as a BOS that the tokenizer put before it, or
+  /// say it otherwise, as normalized characters, but they end where it ends: so places are counted from there.
   void add_prompt(const std::vector<sampled_token>& scored, std::string_view text) {
     stream_decoder decoder(tokens_, false);
-    std::size_t offset = 0;
+    std::vector<std::size_t> before;
+    std::size_t said = 0;
     for (const sampled_token& each : scored) {
-      add(each.token, &each, offset);
-      const bool was_added = &each == &scored.front() && tokens_.is_special(each.token) &&
-                             !text.starts_with(token_text(tokens_, each.token));
-      if (!was_added) offset += characters_in(decoder.push(each.token));
+      before.push_back(said);
+      said += characters_in(decoder.push(each.token));
     }
+    said += characters_in(decoder.finish());
+    const std::size_t length = characters_in(text);
+    const auto offset = [&](std::size_t at) { return at == 0 ? 0 : at + length - std::min(at + length, said); };
+    for (std::size_t i = 0; i < scored.size(); ++i) add(scored[i].token, &scored[i], offset(before[i]));
   }
   std::string text() const { return dump(lists_); }
 
@@ -94,17 +99,18 @@ class completion_format final : public answer_format {
         logprobs_(order.sampling.logprobs),
         prompt_logprobs_(order.prompt_logprobs),
         tells_tokens_(order.token_ids),
+        skips_special_(order.skip_special),
+        has_form_(order.sampling.constraint),
         frame_end_(frame_end(order)) {
     head_ = fmt::format(R"({{"id":"cmpl-{}","object":"text_completion","created":{},"model":{})", random_hex(24),
                         std::time(nullptr), json_text(model_));
-    for (std::size_t i = 0; i < order.prompts.size() * n_; ++i) {
-      const bool begins_text = !order.sampling.constraint && order.prompts[i / n_].text == "";
-      places_.push_back(
-          {stream_decoder(prompts_->tokens(), order.skip_special, begins_text), characters_in(echo_of(i))});
-    }
   }
 
   void know_prompt(std::span<const token_id> prompt) override {
+    const tokenizer& tokens = prompts_->tokens();
+    const stream_decoder decoder(tokens, skips_special_, begins_text(tokens, prompt, has_form_));
+    const std::size_t offset = characters_in(echo_of(places_.size()));
+    for (std::size_t i = 0; i < n_; ++i) places_.push_back({decoder, offset});
     if (tells_tokens_) prompts_told_.push_back(token_ids_json(prompt));
   }
   void begin(std::string& to, std::size_t index, const std::string& adapter) override {
@@ -189,7 +195,7 @@ class completion_format final : public answer_format {
   std::size_t n_;
   std::vector<echoed_prompt> echoed_;                       ///< one for each prompt; empty: no echo
   std::optional<std::int32_t> logprobs_, prompt_logprobs_;  ///< how many the response has
-  bool tells_tokens_;
+  bool tells_tokens_, skips_special_, has_form_;
   std::string_view frame_end_;
   std::vector<answer_place> places_;       ///< of each answer
   std::vector<std::string> prompts_told_;  ///< the tokens of each prompt, if they are to be told
@@ -197,6 +203,14 @@ class completion_format final : public answer_format {
 };
 
 constexpr std::size_t most_echoed = 64 << 20;
+
+/// Bytes of no character are replaced as in answers, so that characters of both are counted alike.
+std::string told_text(const tokenizer& tokens, std::span<const token_id> prompt) {
+  stream_decoder decoder(tokens, false);
+  std::string text;
+  for (const token_id token : prompt) text += decoder.push(token);
+  return text + decoder.finish();
+}
 
 std::vector<echoed_prompt> echoed_prompts(const prompting& prompts, const answer_order& order) {
   if (!prompts.has_tokenizer())
@@ -206,7 +220,7 @@ std::vector<echoed_prompt> echoed_prompts(const prompting& prompts, const answer
   for (const prompt_input& each : order.prompts) {
     if (each.last_tokens != 0)
       refuse_field("echo", "echo does not go with truncate_prompt_tokens: leave one out", "unsupported_value");
-    echoed.push_back({each.text ? *each.text : prompts.tokens().decode(each.tokens, false)});
+    echoed.push_back({each.text ? *each.text : told_text(prompts.tokens(), each.tokens)});
     bytes += echoed.back().text.size() * to_size(order.n);
   }
   if (bytes > most_echoed)

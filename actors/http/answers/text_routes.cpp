@@ -1,4 +1,5 @@
 #include "actors/http/answers/answer_call.hpp"
+#include "actors/http/answers/answer_request.hpp"
 #include "actors/http/answers/answering_paths.hpp"
 #include "actors/http/answers/asked_body.hpp"
 #include "actors/http/chats/chat_order.hpp"
@@ -16,9 +17,17 @@ void answer(const api_call& call, decltype(answering_path::read) read) {
                   [call, read](const request_fields& body) { start_answer(call, read(body, call.context->served)); });
 }
 
+/// Of messages, as a chat has them: a field that a chat refuses would make others of them.
+std::vector<token_id> tokens_of_chat(const request_fields& from, const prompting& prompts) {
+  if (from.has("prompt"))
+    refuse_field("prompt", "prompt does not go with messages: leave one out", "unsupported_value");
+  refuse_unserved(from);
+  return prompts.encode(read_chat(from));
+}
+
 /// Of a text, or of the messages of a chat.
 std::vector<token_id> tokens_of(const request_fields& from, const prompting& prompts) {
-  if (from.has("messages")) return prompts.encode(read_chat(from));
+  if (from.has("messages")) return tokens_of_chat(from, prompts);
   const auto text = from.text("prompt");
   if (!text) request_fields::refuse_missing("prompt");
   prompts.check_size(*text, "prompt");

@@ -6,6 +6,7 @@
 #include "actors/http/lorax/generate_errors.hpp"
 #include "actors/http/lorax/generate_input_impl.hpp"
 #include "actors/http/own_fields.hpp"
+#include "model/engine/text/model_text.hpp"
 
 namespace troupe {
 namespace {
@@ -27,11 +28,16 @@ class generation_format final : public answer_format {
         wishes_(wishes),
         shape_(shape),
         text_(wishes.full_text ? order.prompts.front().text.value_or("") : ""),
-        decoder_(prompts_->tokens(), order.skip_special, order.prompts.front().text == "") {
+        skips_special_(order.skip_special),
+        has_form_(order.sampling.constraint) {
     if (order.sampling.temperature > 0) seed_ = fmt::format("{}", order.sampling.seed);
   }
 
-  void know_prompt(std::span<const token_id> prompt) override { prompt_tokens_ = prompt.size(); }
+  void know_prompt(std::span<const token_id> prompt) override {
+    const tokenizer& tokens = prompts_->tokens();
+    prompt_tokens_ = prompt.size();
+    decoder_.emplace(tokens, skips_special_, begins_text(tokens, prompt, has_form_));
+  }
   void part(std::string& to, std::size_t /*index*/, const answer_part& part) override {
     text_ += part.text;
     for (std::size_t i = 0; i < part.tokens.size(); ++i) add_token(to, part.tokens[i], detail_of(part.details, i));
@@ -78,7 +84,7 @@ class generation_format final : public answer_format {
   /// guessed, but LoRAX's client wants to be told so.
   std::string token_json(token_id token, const sampled_token* details) {
     const bool is_special = prompts_->tokens().is_special(token);
-    const std::string text = is_special ? token_text(prompts_->tokens(), token) : decoder_.push(token);
+    const std::string text = is_special ? token_text(prompts_->tokens(), token) : decoder_->push(token);
     std::string more;
     if (details && wishes_.alternatives > 0) {
       for (const token_logprob& each : details->alternatives)
@@ -107,7 +113,8 @@ class generation_format final : public answer_format {
   generation_wishes wishes_;
   generated_shape shape_;
   std::string text_;  ///< so far
-  stream_decoder decoder_;
+  bool skips_special_, has_form_;
+  std::optional<stream_decoder> decoder_;
   std::string seed_ = "null";
   std::size_t prompt_tokens_ = 0, generated_tokens_ = 0;
   std::string last_;  ///< the token that was not sent yet

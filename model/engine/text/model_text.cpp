@@ -52,8 +52,9 @@ std::vector<token_id> prompt_of_text(const tokenizer& tokens, const model_config
   return encoded;
 }
 
-bool has_text(const tokenizer& tokens, std::span<const token_id> prompt) {
-  return !std::all_of(prompt.begin(), prompt.end(), [&](token_id token) { return tokens.is_special(token); });
+bool begins_text(const tokenizer& tokens, std::span<const token_id> prompt, bool has_form) {
+  const auto is_special = [&](token_id token) { return tokens.is_special(token); };
+  return !has_form && std::all_of(prompt.begin(), prompt.end(), is_special);
 }
 
 std::vector<token_id> prompt_of_chat(const tokenizer& tokens, std::string_view rendered) {

@@ -26,8 +26,9 @@ void check_prompt_tokens(std::span<const token_id> prompt, std::int64_t vocab_si
 /// Throws input_error where there is no BOS; `model` is what the error calls it.
 std::vector<token_id> prompt_of_text(const tokenizer& tokens, const model_config& config, std::string_view text,
                                      const std::string& model, encode_options options = {});
-/// Whether a prompt is more than special tokens: then the space before its answer's first word is part of the text.
-bool has_text(const tokenizer& tokens, std::span<const token_id> prompt);
+/// Whether the answer to a prompt begins a text, so that the space before its first word is left out: not where more
+/// than special tokens is before it, nor where it has a form, which counts every byte of the tokens.
+bool begins_text(const tokenizer& tokens, std::span<const token_id> prompt, bool has_form);
 /// The tokens of a rendered chat, whose template writes BOS itself.
 std::vector<token_id> prompt_of_chat(const tokenizer& tokens, std::string_view rendered);
 

@@ -14,6 +14,26 @@ TEST_F(api, tokenizes_and_back) {
   EXPECT_EQ(post("/detokenize", {{"tokens", {100000}}}).get().status, 400);
 }
 
+TEST_F(api, tokenizes_a_chat_as_it_would_be_answered) {
+  start("{{ messages[0]['content'] }}");
+  const json chat{{"messages", {{{"role", "user"}, {"content", "Hi"}}}}};
+  const auto with = [&](const char* name, const json& value) {
+    json body = chat;
+    body[name] = value;
+    return body;
+  };
+  for (const auto& [name, value] : {std::pair("add_special_tokens", json(false)), {"chat_template", nullptr}})
+    EXPECT_EQ(post("/tokenize", with(name, value)).get().parsed()["tokens"], json(letters("Hi"))) << name;
+  for (const auto& [name, value] :
+       {std::pair("add_special_tokens", json(true)), {"chat_template", "{{ 1 }}"}, {"documents", {{{"text", "A"}}}}}) {
+    const json error = error_of("/tokenize", with(name, value), 400);
+    EXPECT_EQ(error["param"], name);
+    EXPECT_EQ(error, error_of("/v1/chat/completions", with(name, value), 400));
+  }
+  EXPECT_EQ(error_of("/tokenize", with("prompt", "Hi"), 400)["message"],
+            "prompt does not go with messages: leave one out");
+}
+
 TEST_F(api, says_where_texts_are_asked_for_that_the_model_has_no_tokenizer) {
   has_tokenizer_ = false;
   start();

@@ -53,6 +53,15 @@ class api_test : public testing::Test {
     front_.reset();
     front_ = std::make_unique<http_front>(http_options{.grace = std::chrono::milliseconds(20)}, parts(chat_template));
   }
+  /// Serves the model with this tokenizer.
+  void start_with(const json& tokens) {
+    front_.reset();
+    http_parts with_tokens = parts();
+    folder_.write("letters/tokenizer.json", tokens.dump());
+    with_tokens.served.prompts =
+        std::make_shared<const prompting>(folder_.path() / "letters", read_hf_config(golden / "llama"), 64);
+    front_ = std::make_unique<http_front>(http_options{.grace = std::chrono::milliseconds(20)}, with_tokens);
+  }
   served_model served(const std::string& chat_template = {}) const {
     return {.model = "letters",
             .advice = advice_,

@@ -27,7 +27,7 @@ TEST(prompting, turns_texts_and_tokens_into_what_a_replica_computes) {
   EXPECT_EQ(made.sequence.prompt, letters("AB"));
   EXPECT_EQ(made.sequence.max_tokens, 16);
   EXPECT_EQ(made.end_tokens, std::vector<token_id>{95});
-  EXPECT_TRUE(has_text(prompts->tokens(), made.sequence.prompt));
+  EXPECT_FALSE(begins_text(prompts->tokens(), made.sequence.prompt, false));
   EXPECT_EQ(prepare(*prompts, {{}, letters("AB"), {}}, params()).sequence.prompt, letters("AB"));
 }
 
@@ -36,7 +36,7 @@ TEST(prompting, an_empty_text_is_bos_alone) {
   const auto prompts = letters_prompting(folder);
   const auto made = prepare(*prompts, text(""), params());
   EXPECT_EQ(made.sequence.prompt, std::vector<token_id>{0});
-  EXPECT_FALSE(has_text(prompts->tokens(), made.sequence.prompt));
+  EXPECT_TRUE(begins_text(prompts->tokens(), made.sequence.prompt, false));
 }
 
 TEST(prompting, puts_bos_before_a_text_unless_told_otherwise) {

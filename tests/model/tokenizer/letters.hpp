@@ -30,4 +30,15 @@ inline nlohmann::ordered_json letters_tokenizer(const nlohmann::ordered_json& po
           {"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", json::array()}}}};
 }
 
+inline constexpr int space_mark = 92;
+/// The same letters without "|", whose token is SentencePiece's space, which decoding takes away from a text's start.
+inline nlohmann::ordered_json spaced_letters_tokenizer() {
+  nlohmann::ordered_json tokens = letters_tokenizer();
+  nlohmann::ordered_json& vocabulary = tokens["model"]["vocab"];
+  vocabulary.erase("|");
+  vocabulary["\u2581"] = space_mark;
+  tokens["decoder"] = {{"type", "Metaspace"}, {"replacement", "\u2581"}, {"prepend_scheme", "first"}};
+  return tokens;
+}
+
 }  // namespace troupe::test

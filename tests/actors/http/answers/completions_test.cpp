@@ -1,11 +1,30 @@
 #include "actors/http/answers/answer_text.hpp"
-#include "model/formats/hf_config.hpp"
 #include "tests/actors/http/fixture.hpp"
 
 namespace troupe::test {
 namespace {
 
-class completions : public api_test {};
+class completions : public api_test {
+ protected:
+  /// Tokens of single letters, of which "|" and "}" are gone: 92 and 93 are free.
+  static json free_letters() {
+    json tokens = letters_tokenizer();
+    tokens["model"]["vocab"].erase("|");
+    tokens["model"]["vocab"].erase("}");
+    return tokens;
+  }
+  /// The choice where the prompt is echoed with its log-probabilities and "z" is answered.
+  json echoed(const json& prompt) {
+    auto answer = post("/v1/completions", {{"prompt", prompt}, {"echo", true}, {"logprobs", 0}});
+    const auto begun = gateway_.take<begin_request>();
+    answer_part part = part_of("z");
+    for (const token_id token : begun.engine.sequence.prompt) part.scored.push_back({token, -1.0f, {}});
+    part.details = {{letter('z'), -1.0f, {}}};
+    part.end = answer_end{"length", 1, {}};
+    begun.listener->on_part(part);
+    return answer.get().parsed()["choices"][0];
+  }
+};
 
 TEST_F(completions, answers_every_prompt_n_times) {
   auto answer = post("/v1/completions", {{"prompt", {"AB", "C"}}, {"n", 2}, {"max_tokens", 5}, {"seed", 9}});
@@ -214,19 +233,11 @@ TEST_F(completions, stream_the_echo_with_its_probabilities_once) {
 }
 
 TEST_F(completions, place_tokens_of_a_characters_bytes_alike_in_prompt_and_answer) {
-  json tokens = letters_tokenizer();
-  json& vocabulary = tokens["model"]["vocab"];
-  vocabulary.erase("|");
-  vocabulary.erase("}");
-  vocabulary["<0xC3>"] = 92;
-  vocabulary["<0xA9>"] = 93;
+  json tokens = free_letters();
+  tokens["model"]["vocab"]["<0xC3>"] = 92;
+  tokens["model"]["vocab"]["<0xA9>"] = 93;
   tokens["decoder"] = {{"type", "ByteFallback"}};
-  front_.reset();
-  http_parts with_bytes = parts();
-  folder_.write("letters/tokenizer.json", tokens.dump());
-  with_bytes.served.prompts =
-      std::make_shared<const prompting>(folder_.path() / "letters", read_hf_config(golden / "llama"), 64);
-  front_ = std::make_unique<http_front>(http_options{.grace = std::chrono::milliseconds(20)}, with_bytes);
+  start_with(tokens);
   const std::vector<token_id> spelled{92, 93, letters("x")[0]};  // é and x
   const std::vector<sampled_token> details{{92, -1.0f, {}}, {93, -1.0f, {}}, {spelled[2], -1.0f, {}}};
   auto answer = post("/v1/completions", {{"prompt", spelled}, {"echo", true}, {"logprobs", 0}});
@@ -239,6 +250,49 @@ TEST_F(completions, place_tokens_of_a_characters_bytes_alike_in_prompt_and_answe
   const json choice = answer.get().parsed()["choices"][0];
   EXPECT_EQ(choice["text"], "éxéx");
   EXPECT_EQ(choice["logprobs"]["text_offset"], json({0, 0, 1, 2, 2, 3}));
+  const json broken = echoed({93, letter('x')});
+  EXPECT_EQ(broken["text"], "\xEF\xBF\xBDxz");
+  EXPECT_EQ(broken["logprobs"]["text_offset"], json({0, 1, 2}));
+}
+
+TEST_F(completions, place_an_echoed_prompts_tokens_in_the_clients_own_text) {
+  post_processor_ = begins_texts;
+  start();
+  const auto offsets = [&](const json& prompt) { return echoed(prompt)["logprobs"]["text_offset"]; };
+  EXPECT_EQ(offsets("AB"), json({0, 0, 1, 2})) << "the tokenizer's BOS is not in the text";
+  EXPECT_EQ(offsets("<s>AB"), json({0, 0, 3, 4, 5})) << "its own BOS is, behind the tokenizer's";
+  EXPECT_EQ(offsets({0, letter('A')}), json({0, 3, 4}));
+}
+
+TEST_F(completions, place_tokens_where_the_answers_text_leaves_out_a_first_space) {
+  start_with(spaced_letters_tokenizer());
+  const auto offsets = [&](const json& prompt, const json& more = json::object()) {
+    json body{{"prompt", prompt}, {"logprobs", 0}};
+    body.update(more);
+    auto answer = post("/v1/completions", body);
+    answer_part part;
+    part.tokens = {space_mark, letter('x'), letter('y')};
+    for (const token_id token : part.tokens) part.details.push_back({token, -1.0f, {}});
+    part.end = answer_end{"length", 1, {}};
+    gateway_.take<begin_request>().listener->on_part(part);
+    return answer.get().parsed()["choices"][0]["logprobs"]["text_offset"];
+  };
+  for (const json& nothing : {json(""), json("<s>"), json::array({0})})
+    EXPECT_EQ(offsets(nothing), json({0, 0, 1})) << nothing;
+  EXPECT_EQ(offsets("A"), json({0, 1, 2}));
+  EXPECT_EQ(offsets("<s>", {{"guided_regex", " xy"}}), json({0, 1, 2})) << "a form has every byte";
+  EXPECT_EQ(offsets("<s>", {{"echo", true}, {"max_tokens", 3}}).back(), 4);
+}
+
+TEST_F(completions, place_what_follows_a_character_that_was_normalized) {
+  json tokens = free_letters();
+  tokens["model"]["vocab"]["\u00e9"] = 92;
+  tokens["normalizer"] = {{"type", "NFC"}};
+  start_with(tokens);
+  const json choice = echoed("e\u0301x");
+  EXPECT_EQ(choice["text"], "e\u0301xz");
+  EXPECT_EQ(choice["logprobs"]["tokens"], json({"\u00e9", "x", "z"}));
+  EXPECT_EQ(choice["logprobs"]["text_offset"], json({0, 2, 3}));
 }
 
 TEST_F(completions, say_how_likely_the_prompt_was_in_vllms_way) {

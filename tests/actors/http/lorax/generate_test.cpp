@@ -88,6 +88,20 @@ TEST_F(generation, tells_its_tokens_if_asked) {
             json({{"id", letters("i")[0]}, {"text", "i"}, {"logprob", -0.5}, {"special", false}, {"skipped", false}}));
 }
 
+TEST_F(generation, tells_tokens_as_they_are_in_the_text) {
+  start_with(spaced_letters_tokenizer());
+  for (const auto& [inputs, first] : {std::pair("<s>", ""), {"A", " "}}) {
+    auto answer = post("/generate", {{"inputs", inputs}, {"parameters", {{"details", true}}}});
+    answer_part part;
+    part.tokens = {space_mark, letter('x')};
+    part.end = answer_end{"length", 1, ""};
+    gateway_.take<begin_request>().listener->on_part(std::move(part));
+    const json tokens = answer.get().parsed()["details"]["tokens"];
+    EXPECT_EQ(tokens[0]["text"], first) << inputs;
+    EXPECT_EQ(tokens[1]["text"], "x");
+  }
+}
+
 TEST_F(generation, streams_token_by_token_and_ends_with_the_text) {
   for (const auto& [path, more] : {std::pair("/generate_stream", json::object()), {"/", {{"stream", true}}}}) {
     json body{{"inputs", "AB"}};

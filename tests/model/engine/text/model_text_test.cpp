@@ -39,5 +39,14 @@ TEST(model_text, an_empty_prompt_is_the_bos_token_that_only_the_configuration_na
   EXPECT_EQ(prompt(), std::vector<token_id>{7});
 }
 
+TEST(model_text, an_answer_begins_a_text_behind_special_tokens_unless_it_has_a_form) {
+  const auto tokens = parse_tokenizer_json(letters_tokenizer().dump(), "", "letters");
+  const std::vector<token_id> none, marks{0, 95}, text{0, 33};
+  EXPECT_TRUE(begins_text(*tokens, none, false));
+  EXPECT_TRUE(begins_text(*tokens, marks, false));
+  EXPECT_FALSE(begins_text(*tokens, text, false));
+  EXPECT_FALSE(begins_text(*tokens, marks, true));
+}
+
 }  // namespace
 }  // namespace troupe::test
