@@ -177,6 +177,22 @@ void supervisor_state::lose(const std::string& name, const std::string& why, lif
   give_up_worker(name, how);
 }
 
+/// A process that ends takes its connection along, and one that hangs in a step still says so. Where the connection
+/// stands, the network is cut or the machine is gone: no step's doing.
+void supervisor_state::lose_silent(const std::string& name) {
+  if (!parts_.links->is_connected(link_of(name))) return lose(name, "no sign of life");
+  lose(name,
+       "no sign of life, though its connection has not ended: it cannot be reached, see to its machine and the "
+       "network between",
+       life_end::lost_link);
+}
+
+link_id supervisor_state::link_of(const std::string& name) const {
+  if (const auto worker = workers_.find(name); worker != workers_.end()) return worker->second.link;
+  const auto trainer = trainers_.find(name);
+  return trainer == trainers_.end() ? no_link : trainer->second;
+}
+
 void supervisor_state::lose_trainer(const std::string& name, life_end how) {
   const auto gone = trainers_.extract(name);
   if (!gone) return;
@@ -189,7 +205,7 @@ void supervisor_state::look_at_clock() {
   const instant now = clock_.now();
   // Nobody could end it but with the head, so a step of it may take as long as it needs.
   if (local_) members_.heard(local_->hello.incarnation, now, local_reporter_->report(monotonic_clock().now()));
-  for (const std::string& name : members_.tick(now)) lose(name, "no sign of life");
+  for (const std::string& name : members_.tick(now)) lose_silent(name);
   if (!placement_) place_all(now);
   end_vacancy(now);
   retry_replicas(now);

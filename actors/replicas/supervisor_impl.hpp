@@ -53,6 +53,8 @@ class supervisor_state {
   void take_leave(incarnation_id node);
   void note_link_lost(link_id link);
   void lose(const std::string& name, const std::string& why, life_end how = life_end::loss);
+  void lose_silent(const std::string& name);
+  link_id link_of(const std::string& name) const;
   void look_at_clock();
   duration tick_interval() const;
   std::string drain(const client_command& command);
