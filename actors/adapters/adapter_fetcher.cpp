@@ -10,6 +10,7 @@
 #include "actors/adapters/adapter_download.hpp"
 #include "actors/adapters/adapter_files.hpp"
 #include "base/error.hpp"
+#include "base/last_said.hpp"
 #include "model/lora/adapter.hpp"
 #include "model/lora/adapter_file.hpp"
 
@@ -55,6 +56,7 @@ class adapter_fetcher_state {
   std::set<std::string> unchanged_;  ///< digests of stored adapters whose files were read and found right
   std::optional<adapter_download> download_;
   wanted downloaded_;  ///< what download_ fetches
+  last_said said_;     ///< of adapters that cannot be loaded
 };
 
 }  // namespace
@@ -196,6 +198,7 @@ void adapter_fetcher_state::load(const wanted& order) {
 }
 
 void adapter_fetcher_state::hand_over(const wanted& order, std::shared_ptr<const lora_adapter> adapter) {
+  said_.forget(order.full_name);
   std::erase_if(prepared_, [&](const auto& each) { return each.first == order.sha256; });
   if (!order.ticket) return tell(worker_, adapter_ready{order, std::move(adapter), {}});
   prepared_.emplace_back(order.sha256, std::move(adapter));
@@ -208,9 +211,13 @@ void adapter_fetcher_state::hand_over(const wanted& order, std::shared_ptr<const
   tell(parts_.head, adapter_prepared{*order.ticket, {}});
 }
 
+/// Whoever reads it elsewhere is told where to look.
 void adapter_fetcher_state::fail(const wanted& order, const std::string& error) {
-  if (order.ticket) return tell(parts_.head, adapter_prepared{*order.ticket, error});
-  tell(worker_, adapter_ready{order, nullptr, error});
+  if (said_.is_news(order.full_name, error))
+    parts_.say(fmt::format("adapter {} cannot be loaded here: {}", order.full_name, error));
+  const std::string outside = fmt::format("node {}: {}", parts_.node, error);
+  if (order.ticket) return tell(parts_.head, adapter_prepared{*order.ticket, outside});
+  tell(worker_, adapter_ready{order, nullptr, outside});
 }
 
 adapter_fetcher_actor spawn_adapter_fetcher(caf::actor_system& system, adapter_fetcher_parts parts) {

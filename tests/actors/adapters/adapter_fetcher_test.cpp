@@ -23,7 +23,9 @@ class fetcher : public testing::Test {
                                              .store = folder_.path() / "store",
                                              .most_stored = most_stored,
                                              .most_prepared = most_prepared,
-                                             .can_fetch = can_fetch_});
+                                             .can_fetch = can_fetch_,
+                                             .node = "w0",
+                                             .say = [to = said_](const std::string& line) { to->put(line); }});
     tell(actor_, begin_fetching{worker_.handle()});
   }
 
@@ -64,6 +66,7 @@ class fetcher : public testing::Test {
   const std::array<std::string, 2> golden_{golden_file(adapter_file_names[0]), golden_file(adapter_file_names[1])};
   const bool can_fetch_;
   temp_folder folder_;
+  std::shared_ptr<inbox> said_ = std::make_shared<inbox>();  ///< lines for the node's log
   caf::actor_system_config config_;
   caf::actor_system system_{config_};
   mock<workers_head_actor> head_{system_};
@@ -236,6 +239,24 @@ TEST_F(fetcher, goes_on_with_others_when_a_folder_cannot_be_made) {
   const auto prepared = head_.take<adapter_prepared>();
   EXPECT_EQ(prepared.ticket, 2u);
   EXPECT_EQ(prepared.error, "");
+}
+
+TEST_F(fetcher, says_once_to_its_nodes_log_why_an_adapter_cannot_be_loaded_until_it_can) {
+  const auto ask = [this](bool can) {
+    tell(actor_, stage_ended{});  // what was prepared is forgotten
+    folder_.write("store", "a file");
+    if (can) std::filesystem::remove(folder_.path() / "store");
+    tell(actor_, wanted(1, golden_));
+    for (const std::string& text : golden_)
+      if (can) answer_piece(text);
+    const std::string error = head_.take<adapter_prepared>().error;
+    EXPECT_EQ(error.find("node w0: "), can ? error.npos : 0) << error;
+    if (can) std::filesystem::remove_all(folder_.path() / "store");
+  };
+  for (const bool can : {false, false, true, false}) ask(can);
+  EXPECT_THAT(said_->take<std::string>(), testing::StartsWith("adapter pricing@1 cannot be loaded here: "));
+  EXPECT_THAT(said_->take<std::string>(), testing::HasSubstr((folder_.path() / "store").string()));
+  EXPECT_EQ(said_->count<std::string>(), 0u);
 }
 
 TEST_F(fetcher, says_what_is_wrong_with_files_that_came_whole_and_goes_on_with_others) {
