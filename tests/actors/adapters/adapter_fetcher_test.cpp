@@ -7,6 +7,7 @@
 #include "model/formats/hf_config.hpp"
 #include "model/lora/adapter.hpp"
 #include "tests/actors/support.hpp"
+#include "tests/base/full_disk.hpp"
 
 namespace troupe::test {
 namespace {
@@ -232,7 +233,7 @@ TEST_F(fetcher, removes_what_workers_that_were_killed_have_left) {
 TEST_F(fetcher, goes_on_with_others_when_a_folder_cannot_be_made) {
   folder_.write("store", "a file");
   tell(actor_, wanted(1, golden_));
-  EXPECT_NE(head_.take<adapter_prepared>().error.find("cannot be written"), std::string::npos);
+  EXPECT_EQ(head_.take<adapter_prepared>().error, "node w0: the server cannot write to its disk");
   std::filesystem::remove(folder_.path() / "store");
   tell(actor_, wanted(2, golden_));
   for (const std::string& text : golden_) answer_piece(text);
@@ -259,13 +260,33 @@ TEST_F(fetcher, says_once_to_its_nodes_log_why_an_adapter_cannot_be_loaded_until
   EXPECT_EQ(said_->count<std::string>(), 0u);
 }
 
+/// In both places where a disk can be full: when the files' folder is made, and when what comes is written.
+TEST_F(fetcher, tells_others_of_a_full_disk_on_which_node_it_is_and_not_in_which_folder) {
+  const auto expect_told = [this](const std::string& error) {
+    EXPECT_EQ(error, "node w0: the server's disk is full");
+    EXPECT_THAT(said_->take<std::string>(), testing::HasSubstr((folder_.path() / "store").string()));
+  };
+  tell(actor_, wanted(1, golden_));
+  const auto asked = head_.take<want_piece>();
+  {
+    const full_disk full(0);
+    give(asked, golden_[0]);
+    expect_told(head_.take<adapter_prepared>().error);
+  }
+  const prepare_adapter known = wanted(0, golden_);
+  const full_disk full(0);
+  ask_for(known);
+  give(head_.take<want_piece>(), golden_[0]);
+  expect_told(worker_.take<adapter_ready>().error);
+}
+
 TEST_F(fetcher, says_what_is_wrong_with_files_that_came_whole_and_goes_on_with_others) {
   tell(actor_, wanted(1, {"{}", "no tensors"}));
   tell(actor_, wanted(2, golden_));
   for (const char* text : {"{}", "no tensors"}) answer_piece(text);
   const auto failed = head_.take<adapter_prepared>();
   EXPECT_EQ(failed.ticket, 1u);
-  EXPECT_NE(failed.error, "");
+  EXPECT_THAT(failed.error, testing::StartsWith("node w0: the state folder's store/"));
   for (const std::string& text : golden_) answer_piece(text);
   const auto prepared = head_.take<adapter_prepared>();
   EXPECT_EQ(prepared.ticket, 2u);
