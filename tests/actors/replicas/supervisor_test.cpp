@@ -357,6 +357,31 @@ TEST_F(supervisor_with_links, refuses_a_node_that_would_do_nothing) {
   EXPECT_NE(answer.reason.find("neither worker nor trainer"), std::string::npos);
 }
 
+TEST_F(supervisor_with_links, says_once_which_nodes_it_refuses_and_why_until_they_may_join) {
+  const auto next_refusal = [this] {
+    for (;;)
+      if (auto line = said_->take<std::string>(); line.starts_with("refused ")) return line;
+  };
+  node_hello idle = hello("idle", 2), here = hello("w1", 11), next = hello("w1", 12), old = hello("w2", 13);
+  idle.roles = {"router"};
+  (void)answer_to(idle);
+  EXPECT_EQ(next_refusal(), "refused a node's hello: it is neither worker nor trainer");
+  EXPECT_TRUE(answer_to(here).accepted);
+  next.pid = 2;
+  old.build = "a";
+  for (int times = 0; times < 2; ++times) {
+    EXPECT_FALSE(answer_to(next).accepted);
+    EXPECT_FALSE(answer_to(old).accepted);
+  }
+  EXPECT_TRUE(next_refusal().starts_with("refused node w1: a node of this name is alive"));
+  EXPECT_TRUE(next_refusal().starts_with("refused node w2: its program is a"));
+  leave(11);
+  here.incarnation = incarnation_id(14);
+  EXPECT_TRUE(answer_to(here).accepted);
+  EXPECT_FALSE(answer_to(old).accepted || answer_to(next).accepted);
+  EXPECT_TRUE(next_refusal().starts_with("refused node w1")) << "again, and nothing of w2";
+}
+
 /// Its link was cut before it heard the answer to its first asking, and was forgotten: it asks once more.
 TEST_F(supervisor_with_links, lets_a_node_begin_anew_that_asks_as_one_that_was_given_up) {
   node_hello joining = hello("coach", 2);
