@@ -68,6 +68,11 @@ void wire::close(link_id link) {
   if (const auto current = running()) current->close(link);
 }
 
+bool wire::is_connected(link_id link) const {
+  const auto current = running();
+  return current && current->is_connected(link);
+}
+
 bool wire::is_client(link_id link) const {
   const auto current = running();
   return current && current->is_client(link);

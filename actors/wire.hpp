@@ -65,6 +65,8 @@ class wire {
     send_frame(to, std::move(sent));
   }
   virtual void close(link_id link);
+  /// See bus::is_connected.
+  virtual bool is_connected(link_id link) const;
   /// Whether the other side is a client: it has a client's key and is no node.
   bool is_client(link_id link) const;
   std::string endpoint() const;

@@ -9,7 +9,9 @@
 
 #include "actors/adapters/adapter_download.hpp"
 #include "actors/adapters/adapter_files.hpp"
+#include "actors/command_answers.hpp"
 #include "base/error.hpp"
+#include "base/last_said.hpp"
 #include "model/lora/adapter.hpp"
 #include "model/lora/adapter_file.hpp"
 
@@ -36,13 +38,16 @@ class adapter_fetcher_state {
   void take(wanted order);
   void next();
   std::string place_of(const wanted& order) const;
+  std::string without_store(std::string text) const;
   void begin(const wanted& order);
   bool load_stored(const wanted& order);
   bool is_changed(const wanted& order);
   void go_on();
   void take_piece(const adapter_piece& piece);
   void load(const wanted& order);
-  void fail(const wanted& order, const std::string& error);
+  template <class Work>
+  void attempt(const wanted& order, const Work& work);
+  void fail(const wanted& order, const std::string& error, const std::string& outside);
   void hand_over(const wanted& order, std::shared_ptr<const lora_adapter> adapter);
 
   adapter_fetcher_parts parts_;
@@ -55,6 +60,7 @@ class adapter_fetcher_state {
   std::set<std::string> unchanged_;  ///< digests of stored adapters whose files were read and found right
   std::optional<adapter_download> download_;
   wanted downloaded_;  ///< what download_ fetches
+  last_said said_;     ///< of adapters that cannot be loaded
 };
 
 }  // namespace
@@ -112,11 +118,19 @@ std::string adapter_fetcher_state::place_of(const wanted& order) const {
   return fmt::format("the state folder's {}", (parts_.store.filename() / order.sha256).string());
 }
 
+/// The same for what names a file there.
+std::string adapter_fetcher_state::without_store(std::string text) const {
+  const std::string store = parts_.store.string();
+  if (const std::size_t at = text.find(store); at != text.npos)
+    text.replace(at, store.size(), fmt::format("the state folder's {}", parts_.store.filename().string()));
+  return text;
+}
+
 void adapter_fetcher_state::begin(const wanted& order) {
   const auto ready =
       std::find_if(prepared_.begin(), prepared_.end(), [&](const auto& each) { return each.first == order.sha256; });
   if (ready != prepared_.end()) return hand_over(order, ready->second);
-  try {
+  attempt(order, [&] {
     check_files(order);
     if (load_stored(order)) return;
     if (!parts_.can_fetch)
@@ -124,10 +138,7 @@ void adapter_fetcher_state::begin(const wanted& order) {
     download_.emplace(parts_.store, order);
     downloaded_ = order;
     go_on();
-  } catch (const std::exception& error) {
-    download_.reset();
-    fail(order, error.what());
-  }
+  });
 }
 
 /// False where the files are not there, or another process of this host has just removed them.
@@ -171,12 +182,9 @@ void adapter_fetcher_state::go_on() {
 
 void adapter_fetcher_state::take_piece(const adapter_piece& piece) {
   if (!download_) return;
-  try {
+  attempt(downloaded_, [&] {
     if (download_->take(piece)) go_on();
-  } catch (const std::exception& error) {
-    download_.reset();
-    fail(downloaded_, error.what());
-  }
+  });
   next();
 }
 
@@ -196,6 +204,7 @@ void adapter_fetcher_state::load(const wanted& order) {
 }
 
 void adapter_fetcher_state::hand_over(const wanted& order, std::shared_ptr<const lora_adapter> adapter) {
+  said_.forget(order.full_name);
   std::erase_if(prepared_, [&](const auto& each) { return each.first == order.sha256; });
   if (!order.ticket) return tell(worker_, adapter_ready{order, std::move(adapter), {}});
   prepared_.emplace_back(order.sha256, std::move(adapter));
@@ -208,9 +217,25 @@ void adapter_fetcher_state::hand_over(const wanted& order, std::shared_ptr<const
   tell(parts_.head, adapter_prepared{*order.ticket, {}});
 }
 
-void adapter_fetcher_state::fail(const wanted& order, const std::string& error) {
-  if (order.ticket) return tell(parts_.head, adapter_prepared{*order.ticket, error});
-  tell(worker_, adapter_ready{order, nullptr, error});
+template <class Work>
+void adapter_fetcher_state::attempt(const wanted& order, const Work& work) {
+  try {
+    work();
+  } catch (const write_failure& failure) {
+    fail(order, failure.what(), without_path(failure));
+  } catch (const std::exception& error) {
+    fail(order, error.what(), without_store(error.what()));
+  }
+}
+
+/// This node's log has all of it. HTTP's clients read the other text, and operators, who learn from it where to look.
+void adapter_fetcher_state::fail(const wanted& order, const std::string& error, const std::string& outside) {
+  download_.reset();
+  if (said_.is_news(order.full_name, error))
+    parts_.say(fmt::format("adapter {} cannot be loaded here: {}", order.full_name, error));
+  const std::string told = fmt::format("node {}: {}", parts_.node, outside);
+  if (order.ticket) return tell(parts_.head, adapter_prepared{*order.ticket, told});
+  tell(worker_, adapter_ready{order, nullptr, told});
 }
 
 adapter_fetcher_actor spawn_adapter_fetcher(caf::actor_system& system, adapter_fetcher_parts parts) {

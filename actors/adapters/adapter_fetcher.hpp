@@ -3,7 +3,9 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "actors/interfaces.hpp"
 #include "model/arch/loaded_model.hpp"
@@ -17,6 +19,8 @@ struct adapter_fetcher_parts {
   std::uint64_t most_stored = std::uint64_t{64} << 30;  ///< bytes of fetched files; the newest adapter always stays
   std::size_t most_prepared = 64 << 20;                 ///< bytes of packed adapters that no stage has asked for yet
   bool can_fetch = true;  ///< false in the head's own process: what is not in its store is nowhere
+  std::string node;       ///< its name, for those who hear elsewhere why an adapter cannot be loaded
+  std::function<void(const std::string& line)> say = [](const std::string&) {};  ///< to this node's log
 };
 
 adapter_fetcher_actor spawn_adapter_fetcher(caf::actor_system& system, adapter_fetcher_parts parts);

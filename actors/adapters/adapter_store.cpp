@@ -10,6 +10,7 @@
 
 #include "actors/command_answers.hpp"
 #include "actors/command_fields_impl.hpp"
+#include "base/last_said.hpp"
 
 namespace troupe {
 namespace {
@@ -75,6 +76,7 @@ class adapter_store_state {
 
   /// A version that workers are fetching.
   struct spreading {
+    std::string name;
     std::size_t missing = 0;
     instant until;
     std::function<void()> then;
@@ -108,6 +110,7 @@ class adapter_store_state {
   std::map<std::uint64_t, spreading> spreading_;  ///< by ticket
   std::uint64_t ticket_ = 0;
   actor_clock clock_{self_};
+  last_said said_;  ///< of adapters that workers cannot load
 };
 
 }  // namespace
@@ -216,7 +219,7 @@ void adapter_store_state::take_turns() {
 void adapter_store_state::spread(const adapter_shelf::candidate& adapter, std::function<void()> then) {
   const auto all = adapter.is_new ? parts_.directory->workers() : std::vector<worker_actor>();
   if (all.empty()) return then();
-  spreading_[++ticket_] = {all.size(), clock_.now() + parts_.longest_spread, std::move(then)};
+  spreading_[++ticket_] = {adapter.name, all.size(), clock_.now() + parts_.longest_spread, std::move(then)};
   for (const worker_actor& worker : all)
     tell(worker, prepare_adapter{ticket_, adapter.name, adapter.sha256, adapter.files});
   tell_after(self_, parts_.longest_spread, wake{});
@@ -226,7 +229,11 @@ void adapter_store_state::spread(const adapter_shelf::candidate& adapter, std::f
 /// the adapter. Errors of the adapter itself were found earlier, here.
 void adapter_store_state::take_prepared(const adapter_prepared& prepared) {
   const auto found = spreading_.find(prepared.ticket);
-  if (found == spreading_.end() || --found->second.missing > 0) return;
+  if (found == spreading_.end()) return;
+  const std::string& adapter = found->second.name;
+  if (!prepared.error.empty() && said_.is_news(adapter, prepared.error))
+    parts_.say(fmt::format("adapter {}: not every node can load it yet: {}", adapter, prepared.error));
+  if (--found->second.missing > 0) return;
   spreading_.extract(found).mapped().then();
 }
 

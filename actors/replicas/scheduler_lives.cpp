@@ -54,11 +54,11 @@ void scheduler_state::end_life(const replica_stopped& stopped) {
 }
 
 /// Refuses requests that end every life, since they would end those of other replicas as well. The last step that was
-/// lost had nothing but such a request in it. Where a link was lost, the request is not what is wrong.
+/// lost had nothing but such a request in it. Where nodes could not reach each other, the request is not what is wrong.
 void scheduler_state::refuse_deadly(life_end why) {
   const bool is_link = why == life_end::lost_link;
   const char* const remedy =
-      is_link ? "two of its nodes lose each other, as their logs say: see to the network between them"
+      is_link ? "its nodes or the head lose each other, as their logs say: see to the network between them"
               : "the nodes' logs say how it was lost; where a step took too long, lower "
                 "scheduler.max_batch_tokens";
   refuse_accepted(

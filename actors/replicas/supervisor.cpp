@@ -55,9 +55,9 @@ void supervisor_state::begin(const begin_cluster& begun) {
 void supervisor_state::take_join(const incoming<join_cluster>& in) {
   const node_hello& hello = in.message.hello;
   if (!hello.has_role("worker") && !hello.has_role("trainer"))  // nobody would miss it
-    return parts_.links->send(in.link, join_answer{.incarnation = hello.incarnation,
-                                                   .accepted = false,
-                                                   .reason = "a node's hello: it is neither worker nor trainer"});
+    return refuse_join(in, {.incarnation = hello.incarnation,
+                            .accepted = false,
+                            .reason = "a node's hello: it is neither worker nor trainer"});
   const bool known = members_.is_member(hello.incarnation);
   const auto outcome = members_.join(hello, clock_.now(), its_process_is_gone(hello));
   join_answer answer{.incarnation = hello.incarnation, .accepted = outcome.ok()};
@@ -68,11 +68,18 @@ void supervisor_state::take_join(const incoming<join_cluster>& in) {
       return parts_.links->send(in.link, heartbeat_answer{hello.incarnation, false});
     answer.try_again = why == join_refusal_reason::name_taken || why == join_refusal_reason::full;
     answer.reason = outcome.error().text;
-    return parts_.links->send(in.link, std::move(answer));
+    return refuse_join(in, std::move(answer));
   }
+  refused_.forget(hello.name);
   if (outcome->replaced) lose(hello.name, "its process was replaced by a new one");
   parts_.links->send(in.link, std::move(answer));
   if (!known) admit(hello, in.link);
+}
+
+/// Whoever looks after the cluster may not see the node's log. A node that may come back later asks again and again.
+void supervisor_state::refuse_join(const incoming<join_cluster>& in, join_answer answer) {
+  if (refused_.is_news(in.message.hello.name, answer.reason)) parts_.say("refused " + answer.reason);
+  parts_.links->send(in.link, std::move(answer));
 }
 
 /// Whether the earlier process of this name has ended, if its id means the same here and to the new one.
@@ -177,6 +184,22 @@ void supervisor_state::lose(const std::string& name, const std::string& why, lif
   give_up_worker(name, how);
 }
 
+/// A process that ends takes its connection along, and one that hangs in a step still says so. Where the connection
+/// stands, the network is cut or the machine is gone: no step's doing.
+void supervisor_state::lose_silent(const std::string& name) {
+  if (!parts_.links->is_connected(link_of(name))) return lose(name, "no sign of life");
+  lose(name,
+       "no sign of life, though its connection has not ended: it cannot be reached, see to its machine and the "
+       "network between",
+       life_end::lost_link);
+}
+
+link_id supervisor_state::link_of(const std::string& name) const {
+  if (const auto worker = workers_.find(name); worker != workers_.end()) return worker->second.link;
+  const auto trainer = trainers_.find(name);
+  return trainer == trainers_.end() ? no_link : trainer->second;
+}
+
 void supervisor_state::lose_trainer(const std::string& name, life_end how) {
   const auto gone = trainers_.extract(name);
   if (!gone) return;
@@ -189,7 +212,7 @@ void supervisor_state::look_at_clock() {
   const instant now = clock_.now();
   // Nobody could end it but with the head, so a step of it may take as long as it needs.
   if (local_) members_.heard(local_->hello.incarnation, now, local_reporter_->report(monotonic_clock().now()));
-  for (const std::string& name : members_.tick(now)) lose(name, "no sign of life");
+  for (const std::string& name : members_.tick(now)) lose_silent(name);
   if (!placement_) place_all(now);
   end_vacancy(now);
   retry_replicas(now);

@@ -9,6 +9,7 @@
 #include "actors/replicas/scheduler.hpp"
 #include "actors/replicas/supervisor.hpp"
 #include "actors/workers/worker_reporter.hpp"
+#include "base/last_said.hpp"
 #include "cluster/placement/worker_offers.hpp"
 
 namespace troupe {
@@ -46,6 +47,7 @@ class supervisor_state {
   // supervisor.cpp: who is a member
   void begin(const begin_cluster& begun);
   void take_join(const incoming<join_cluster>& in);
+  void refuse_join(const incoming<join_cluster>& in, join_answer answer);
   void admit(const node_hello& hello, link_id link);
   bool its_process_is_gone(const node_hello& hello) const;
   void take_heartbeat(const incoming<heartbeat>& in);
@@ -53,6 +55,8 @@ class supervisor_state {
   void take_leave(incarnation_id node);
   void note_link_lost(link_id link);
   void lose(const std::string& name, const std::string& why, life_end how = life_end::loss);
+  void lose_silent(const std::string& name);
+  link_id link_of(const std::string& name) const;
   void look_at_clock();
   duration tick_interval() const;
   std::string drain(const client_command& command);
@@ -108,6 +112,7 @@ class supervisor_state {
   std::vector<replica_record> replicas_;
   std::uint64_t lives_ = 0;
   std::string last_said_;  ///< why they cannot be placed
+  last_said refused_;      ///< nodes that asked to join, and why they may not
 };
 
 }  // namespace troupe

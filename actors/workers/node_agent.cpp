@@ -30,6 +30,7 @@ class node_agent_state {
   void warn_once(const std::string& why);
   void join();
   void beat();
+  void note_answer();
   void end(int code, const std::string& why);
   template <class M>
   void tell_members(const M& message) const {
@@ -48,6 +49,7 @@ class node_agent_state {
   actor_clock clock_{self_};
   std::optional<instant> unanswered_since_;  ///< nothing: the head has answered since it was asked
   instant asked_;
+  bool said_away_ = false;  ///< that the head does not answer any more
   bool joined_ = false;
   int unanswered_joins_ = 0;
   std::string last_warned_;
@@ -72,7 +74,7 @@ node_agent_state::handle::behavior_type node_agent_state::make_behavior() {
       },
       [this](const join_answer& answer) { take_answer(answer); },
       [this](const heartbeat_answer& answer) {
-        unanswered_since_.reset();
+        note_answer();
         if (answer.incarnation != parts_.hello.incarnation || answer.member) return;
         begin_anew();
         join();
@@ -102,7 +104,7 @@ node_agent_state::handle::behavior_type node_agent_state::make_behavior() {
 }
 
 void node_agent_state::take_answer(const join_answer& answer) {
-  unanswered_since_.reset();
+  note_answer();
   if (answer.incarnation != parts_.hello.incarnation || joined_) return;
   unanswered_joins_ = 0;
   joined_ = answer.accepted;
@@ -158,6 +160,14 @@ void node_agent_state::ask_head(M message) {
 
 void node_agent_state::beat() {
   ask_head(heartbeat{parts_.hello.incarnation, reporter_.report(monotonic_clock().now())});
+  if (clock_.now() - *unanswered_since_ < parts_.note_after || std::exchange(said_away_, true)) return;
+  parts_.say(
+      fmt::format("{} does not answer any more: see whether the head runs there, with the same keys", parts_.head));
+}
+
+void node_agent_state::note_answer() {
+  unanswered_since_.reset();
+  said_away_ = false;
 }
 
 void node_agent_state::end(int code, const std::string& why) {

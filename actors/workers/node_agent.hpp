@@ -28,6 +28,7 @@ struct node_agent_parts {
   duration join_interval = std::chrono::milliseconds(250);  ///< between attempts, also while the head closes the links
   /// A head that answers nothing for so long is asked only now and then: all that is sent to it waits for it.
   duration patience = std::chrono::minutes(1);
+  duration note_after = std::chrono::seconds(5);  ///< without an answer to a member; then it says so
   /// Ends the node, with this exit code and for this reason. Called once.
   std::function<void(int code, const std::string& why)> on_end;
   std::function<void(const std::string& line)> say;

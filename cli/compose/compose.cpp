@@ -135,7 +135,7 @@ int cluster_node::wait() {
   std::array awaited{pollfd{parts_->end_signal.descriptor(), POLLIN, 0}, pollfd{interrupt_descriptor(), POLLIN, 0}};
   while (true) {
     if (const auto code = parts_->end_code()) return *code;
-    if (is_interrupted()) say("told to end");
+    if (is_interrupted() && !parts_->member) say("told to end");  // a member's agent says so itself
     check_interrupt();
     ::poll(awaited.data(), awaited.size(), -1);
   }

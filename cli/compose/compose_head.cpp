@@ -155,7 +155,7 @@ void head_node::serve_http(const served_model& served) {
                                                            .origins = config.http_origins,
                                                            .need_keys = config.need_keys,
                                                            .files_of_key = config.key_files});
-  say(fmt::format("http://{}:{}: listening", place->host, http_->port()));
+  say(fmt::format("http://{}: listening", text_of(host_port{place->host, http_->port()})));
   if (http_->is_open_to_others())
     warn("whoever reaches this address may use it: make a key (troupe keys add), or set cluster.need_keys");
 }

@@ -52,7 +52,9 @@ worker_handles start_worker(caf::actor_system& system, const node_site& site, wi
   made.fetcher = spawn_adapter_fetcher(system, {.head = head,
                                                 .model = site.model,
                                                 .store = site.config.state_dir / "adapters",
-                                                .can_fetch = !site.node.is_head()});
+                                                .can_fetch = !site.node.is_head(),
+                                                .node = site.node.name,
+                                                .say = say});
   made.worker = spawn_worker(system, {.links = &links,
                                       .head = head,
                                       .fetcher = made.fetcher,

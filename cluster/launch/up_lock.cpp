@@ -157,10 +157,14 @@ void refuse_second_up(const cluster_config& config, const up_process& holder) {
   if (!is_of_other_file(config, holder))
     refuse("{} is up already ({}): troupe down {} ends it{}", config.name, holder.text(), typed_word(config.label),
            there);
+  const bool is_chosen = config.places.contains("cluster.state_dir");  // else it goes by the name
+  const std::string what_is_shared =
+      is_chosen ? fmt::format("another cluster uses the state folder {}", config.state_dir.string())
+                : fmt::format("another file has the name {}", config.name);
   refuse(
-      "{}: another file has the name {}, too, and is up ({}): troupe down {} ends it{}; to run beside it this one "
-      "needs another name in [cluster]",
-      config.label, config.name, holder.text(), typed_word(holder.file.string()), there);
+      "{}: {}, too, and is up ({}): troupe down {} ends it{}; to run beside it this one needs another {} in [cluster]",
+      config.label, what_is_shared, holder.text(), typed_word(holder.file.string()), there,
+      is_chosen ? "state_dir" : "name");
 }
 
 std::optional<up_process> find_up(const cluster_config& config) {

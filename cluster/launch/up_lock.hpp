@@ -34,7 +34,8 @@ struct up_process {
 
   std::string text() const;  ///< "process 7", "process 7 on HOST"
 };
-/// Why a cluster cannot come up beside that process, and what to do: another file may have the same name.
+/// Why a cluster cannot come up beside that process, and what to do: another file may have the same name or
+/// state folder.
 [[noreturn]] void refuse_second_up(const cluster_config& config, const up_process& holder);
 /// Also if the state folder was deleted meanwhile.
 std::optional<up_process> find_up(const cluster_config& config);

@@ -1,8 +1,12 @@
 // The HTTP interface of a real cluster, as programs of others see it.
 #include <gtest/gtest.h>
 
+#include <fstream>
+
+#include "base/error.hpp"
 #include "tests/base/places.hpp"
 #include "tests/integration/cluster.hpp"
+#include "transport/http/http_server.hpp"
 
 namespace troupe::test {
 namespace {
@@ -62,6 +66,23 @@ TEST(http_api, lets_in_whom_the_clusters_file_says_and_logs_what_it_says) {
   EXPECT_EQ(status_of({{"authorization", bearer}, {"origin", "https://evil.example"}}), 403);
   EXPECT_TRUE(wait_until([&] { return cluster.log("head").find(R"({"prompt": [1, 2, 3])") != std::string::npos; }));
   EXPECT_NE(cluster.ask_http("GET", "/metrics").second.find("max_lora=\"3\""), std::string::npos);
+}
+
+TEST(http_api, of_ipv6_is_logged_as_the_address_that_a_browser_takes) {
+  try {
+    check_http_address({.host = "::1"});
+  } catch (const input_error&) {
+    GTEST_SKIP() << "this machine has no IPv6";
+  }
+  const test_site site;
+  const test_cluster cluster(site, {.workers = {}, .head_works = true});
+  const std::string place = "[::1]:" + std::to_string(free_port()), none = "http = \"\"";
+  std::string text = read_file(cluster.file());
+  text.replace(text.find(none), none.size(), "http = \"" + place + "\"");
+  std::ofstream(cluster.file()) << text;
+  const process head = cluster.start_node("head");
+  EXPECT_TRUE(wait_until([&] { return head.out().find(" http://" + place + ": listening\n") != std::string::npos; }))
+      << head.out() << head.error();
 }
 
 }  // namespace

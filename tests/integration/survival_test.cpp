@@ -328,6 +328,7 @@ TEST_F(survival, of_nodes_that_somebody_else_told_to_end) {
     EXPECT_TRUE(wait_until([&] { return is_whole(1); })) << name;
   }
   EXPECT_EQ(cluster().pid_of("w0"), worker) << "it waits for the next head";
+  for (const char* name : {"w0", "head"}) EXPECT_EQ(count_of(cluster().log(name), "told to end"), 1) << name;
 }
 
 /// Its requests go on elsewhere at once, as nobody has to find out that it is gone.

@@ -67,6 +67,10 @@ send_status bus::send(link_id to, frame message) {
 void bus::close(link_id link) {
   impl_->close(link);
 }
+bool bus::is_connected(link_id link) {
+  return impl_->is_connected(link);
+}
+
 bool bus::is_client(link_id link) const {
   return impl_->is_client(link);
 }

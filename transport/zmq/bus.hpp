@@ -84,6 +84,9 @@ class bus {
   bool wait_up(link_id link, std::chrono::milliseconds longest, const std::stop_token& stop);
 
   // Thread-safe, never wait:
+  /// Whether its connection stands, as far as this machine can tell: it ends at once with the other process, whatever
+  /// that dies of, but only after seconds where the network is cut or the other machine is gone.
+  bool is_connected(link_id link);
   /// A link to whoever listens there, now or later. `server_key`: the public key of that process, where keys are used.
   link_id connect(const std::string& endpoint, const std::string& server_key = {}, dialing how = dialing::for_ever);
   /// A frame beyond the limits is our own mistake: std::length_error.

@@ -47,6 +47,7 @@ class bus::impl {
   bool wait_up(link_id id, std::chrono::milliseconds longest, const std::stop_token& stop);
   send_status send(link_id to, frame message);
   void close(link_id id);
+  bool is_connected(link_id id);
   bool is_client(link_id id);
 
  private:

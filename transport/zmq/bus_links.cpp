@@ -18,6 +18,15 @@ constexpr auto longest_unconfirmed = 300ms;
 
 }  // namespace
 
+// Of a connection that the other side has made, an attempt to send shows whether it has ended.
+bool bus::impl::is_connected(link_id id) {
+  const std::lock_guard lock(mutex_);
+  link* asked = find(id);
+  if (asked == nullptr || stopping_) return false;
+  if (asked->up && !asked->dialed()) say(*asked, control_kind::probe);
+  return asked->up;
+}
+
 bool bus::impl::is_client(link_id id) {
   const std::lock_guard lock(mutex_);
   const link* known = find(id);

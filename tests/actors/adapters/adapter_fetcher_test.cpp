@@ -7,6 +7,7 @@
 #include "model/formats/hf_config.hpp"
 #include "model/lora/adapter.hpp"
 #include "tests/actors/support.hpp"
+#include "tests/base/full_disk.hpp"
 
 namespace troupe::test {
 namespace {
@@ -23,7 +24,9 @@ class fetcher : public testing::Test {
                                              .store = folder_.path() / "store",
                                              .most_stored = most_stored,
                                              .most_prepared = most_prepared,
-                                             .can_fetch = can_fetch_});
+                                             .can_fetch = can_fetch_,
+                                             .node = "w0",
+                                             .say = [to = said_](const std::string& line) { to->put(line); }});
     tell(actor_, begin_fetching{worker_.handle()});
   }
 
@@ -64,6 +67,7 @@ class fetcher : public testing::Test {
   const std::array<std::string, 2> golden_{golden_file(adapter_file_names[0]), golden_file(adapter_file_names[1])};
   const bool can_fetch_;
   temp_folder folder_;
+  std::shared_ptr<inbox> said_ = std::make_shared<inbox>();  ///< lines for the node's log
   caf::actor_system_config config_;
   caf::actor_system system_{config_};
   mock<workers_head_actor> head_{system_};
@@ -229,7 +233,7 @@ TEST_F(fetcher, removes_what_workers_that_were_killed_have_left) {
 TEST_F(fetcher, goes_on_with_others_when_a_folder_cannot_be_made) {
   folder_.write("store", "a file");
   tell(actor_, wanted(1, golden_));
-  EXPECT_NE(head_.take<adapter_prepared>().error.find("cannot be written"), std::string::npos);
+  EXPECT_EQ(head_.take<adapter_prepared>().error, "node w0: the server cannot write to its disk");
   std::filesystem::remove(folder_.path() / "store");
   tell(actor_, wanted(2, golden_));
   for (const std::string& text : golden_) answer_piece(text);
@@ -238,13 +242,51 @@ TEST_F(fetcher, goes_on_with_others_when_a_folder_cannot_be_made) {
   EXPECT_EQ(prepared.error, "");
 }
 
+TEST_F(fetcher, says_once_to_its_nodes_log_why_an_adapter_cannot_be_loaded_until_it_can) {
+  const auto ask = [this](bool can) {
+    tell(actor_, stage_ended{});  // what was prepared is forgotten
+    folder_.write("store", "a file");
+    if (can) std::filesystem::remove(folder_.path() / "store");
+    tell(actor_, wanted(1, golden_));
+    for (const std::string& text : golden_)
+      if (can) answer_piece(text);
+    const std::string error = head_.take<adapter_prepared>().error;
+    EXPECT_EQ(error.find("node w0: "), can ? error.npos : 0) << error;
+    if (can) std::filesystem::remove_all(folder_.path() / "store");
+  };
+  for (const bool can : {false, false, true, false}) ask(can);
+  EXPECT_THAT(said_->take<std::string>(), testing::StartsWith("adapter pricing@1 cannot be loaded here: "));
+  EXPECT_THAT(said_->take<std::string>(), testing::HasSubstr((folder_.path() / "store").string()));
+  EXPECT_EQ(said_->count<std::string>(), 0u);
+}
+
+/// In both places where a disk can be full: when the files' folder is made, and when what comes is written.
+TEST_F(fetcher, tells_others_of_a_full_disk_on_which_node_it_is_and_not_in_which_folder) {
+  const auto expect_told = [this](const std::string& error) {
+    EXPECT_EQ(error, "node w0: the server's disk is full");
+    EXPECT_THAT(said_->take<std::string>(), testing::HasSubstr((folder_.path() / "store").string()));
+  };
+  tell(actor_, wanted(1, golden_));
+  const auto asked = head_.take<want_piece>();
+  {
+    const full_disk full(0);
+    give(asked, golden_[0]);
+    expect_told(head_.take<adapter_prepared>().error);
+  }
+  const prepare_adapter known = wanted(0, golden_);
+  const full_disk full(0);
+  ask_for(known);
+  give(head_.take<want_piece>(), golden_[0]);
+  expect_told(worker_.take<adapter_ready>().error);
+}
+
 TEST_F(fetcher, says_what_is_wrong_with_files_that_came_whole_and_goes_on_with_others) {
   tell(actor_, wanted(1, {"{}", "no tensors"}));
   tell(actor_, wanted(2, golden_));
   for (const char* text : {"{}", "no tensors"}) answer_piece(text);
   const auto failed = head_.take<adapter_prepared>();
   EXPECT_EQ(failed.ticket, 1u);
-  EXPECT_NE(failed.error, "");
+  EXPECT_THAT(failed.error, testing::StartsWith("node w0: the state folder's store/"));
   for (const std::string& text : golden_) answer_piece(text);
   const auto prepared = head_.take<adapter_prepared>();
   EXPECT_EQ(prepared.ticket, 2u);

@@ -179,7 +179,8 @@ TEST_F(store, a_worker_whose_disk_is_full_keeps_nobody_else_from_a_version) {
   mock<worker_actor> worker(system_);
   directory_->set_worker("w0", worker.handle());
   command("adapters.load", {{"name", "adapter"}});
-  tell(actor_, adapter_prepared{worker.take<prepare_adapter>().ticket, "the disk is full"});
+  tell(actor_, adapter_prepared{worker.take<prepare_adapter>().ticket, "node w0: the disk is full"});
+  EXPECT_EQ(said_->take<std::string>(), "adapter adapter: not every node can load it yet: node w0: the disk is full");
   saved();
   EXPECT_EQ(json::parse(answer().result)["adapter"], "adapter@1");
   EXPECT_TRUE(adapters_->resolve("adapter"));

@@ -39,7 +39,7 @@ class supervisor : public testing::Test {
     parts.batches.context = 64;
     parts.vocab_size = 96;
     parts.kv = kv_kind::i8;
-    parts.say = [](const std::string&) {};
+    parts.say = [said = said_](const std::string& line) { said->put(line); };
     parts.links = &links_;
     parts.router = router_.handle();
     parts.directory = directory_;
@@ -110,6 +110,7 @@ class supervisor : public testing::Test {
     tell(scheduler, std::move(request));
   }
 
+  std::shared_ptr<inbox> said_ = std::make_shared<inbox>();  ///< lines for the head's log
   caf::actor_system_config config_;
   caf::actor_system system_{config_};
   wire links_{bus::options{}};

@@ -264,7 +264,8 @@ TEST_F(supervisor, takes_a_name_of_a_dead_process_at_once_and_fences_the_old_one
 /// A head, and a node that hears what it is told.
 class supervisor_with_links : public supervisor {
  protected:
-  supervisor_with_links() {
+  explicit supervisor_with_links(const std::function<void(supervisor_parts&)>& change = [](supervisor_parts&) {})
+      : supervisor({}, change) {
     remember<join_answer>();
     remember<heartbeat_answer>();
     remember<end_node>();
@@ -356,6 +357,31 @@ TEST_F(supervisor_with_links, refuses_a_node_that_would_do_nothing) {
   EXPECT_NE(answer.reason.find("neither worker nor trainer"), std::string::npos);
 }
 
+TEST_F(supervisor_with_links, says_once_which_nodes_it_refuses_and_why_until_they_may_join) {
+  const auto next_refusal = [this] {
+    for (;;)
+      if (auto line = said_->take<std::string>(); line.starts_with("refused ")) return line;
+  };
+  node_hello idle = hello("idle", 2), here = hello("w1", 11), next = hello("w1", 12), old = hello("w2", 13);
+  idle.roles = {"router"};
+  (void)answer_to(idle);
+  EXPECT_EQ(next_refusal(), "refused a node's hello: it is neither worker nor trainer");
+  EXPECT_TRUE(answer_to(here).accepted);
+  next.pid = 2;
+  old.build = "a";
+  for (int times = 0; times < 2; ++times) {
+    EXPECT_FALSE(answer_to(next).accepted);
+    EXPECT_FALSE(answer_to(old).accepted);
+  }
+  EXPECT_TRUE(next_refusal().starts_with("refused node w1: a node of this name is alive"));
+  EXPECT_TRUE(next_refusal().starts_with("refused node w2: its program is a"));
+  leave(11);
+  here.incarnation = incarnation_id(14);
+  EXPECT_TRUE(answer_to(here).accepted);
+  EXPECT_FALSE(answer_to(old).accepted || answer_to(next).accepted);
+  EXPECT_TRUE(next_refusal().starts_with("refused node w1")) << "again, and nothing of w2";
+}
+
 /// Its link was cut before it heard the answer to its first asking, and was forgotten: it asks once more.
 TEST_F(supervisor_with_links, lets_a_node_begin_anew_that_asks_as_one_that_was_given_up) {
   node_hello joining = hello("coach", 2);
@@ -367,6 +393,31 @@ TEST_F(supervisor_with_links, lets_a_node_begin_anew_that_asks_as_one_that_was_g
   EXPECT_EQ(told.incarnation, joining.incarnation);
   EXPECT_FALSE(told.member);
   EXPECT_EQ(heard_.count<join_answer>(), 0u) << "a refusal would end its process for good";
+}
+
+class supervisor_of_silent_nodes : public supervisor_with_links {
+ protected:
+  supervisor_of_silent_nodes()
+      : supervisor_with_links([](supervisor_parts& parts) {
+          parts.members.detector = failure_detector::options::of(std::chrono::milliseconds(200));
+        }) {}
+
+  std::string what_is_said_of_losing(const std::string& name) {
+    for (;;)
+      if (auto line = said_->take<std::string>(); line.starts_with(name + " is lost")) return line;
+  }
+};
+
+TEST_F(supervisor_of_silent_nodes, tells_a_node_that_cannot_be_reached_from_one_that_has_died) {
+  node_hello joining = hello("coach", 11);
+  joining.roles = {"trainer"};
+  EXPECT_TRUE(answer_to(joining).accepted);
+  EXPECT_EQ(training_.take<trainer_lost>().why, life_end::lost_link) << "its connection stands";
+  EXPECT_NE(what_is_said_of_losing("coach").find("it cannot be reached"), std::string::npos);
+  joining.incarnation = incarnation_id(12);
+  tell(actor_, incoming<join_cluster>{link_id(99), 0, {joining}});  // of a link that there is not any more
+  EXPECT_EQ(training_.take<trainer_lost>().why, life_end::loss);
+  EXPECT_EQ(what_is_said_of_losing("coach"), "coach is lost: no sign of life");
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ class simulated_wire final : public wire {
   link_id connect(const std::string& endpoint, dialing how) override;
   bool wait_up(link_id link, std::chrono::milliseconds longest, const std::stop_token& stop) override;
   void close(link_id link) override;
+  bool is_connected(link_id link) const override;
 
   using wire::receive;
   using wire::tell_of_loss;
@@ -65,6 +66,12 @@ class simulated_net {
     if (found == lines_.end() || found->second.silent_until > now_) return false;
     const simulated_wire* there = found->second.ends[1];
     return there && !there->is_stopped;
+  }
+
+  /// Also while it is cut.
+  bool is_connected(link_id link) const {
+    const auto found = lines_.find(link);
+    return found != lines_.end() && found->second.ends[0] && found->second.ends[1];
   }
 
   void send(const simulated_wire& from, link_id link, frame what) {
@@ -175,6 +182,9 @@ inline link_id simulated_wire::connect(const std::string& endpoint, dialing how)
 }
 inline bool simulated_wire::wait_up(link_id link, std::chrono::milliseconds, const std::stop_token&) {
   return net_.reaches(link);
+}
+inline bool simulated_wire::is_connected(link_id link) const {
+  return net_.is_connected(link);
 }
 inline void simulated_wire::close(link_id link) {
   net_.close(*this, link);

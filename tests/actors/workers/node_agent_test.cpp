@@ -27,7 +27,7 @@ class node_agent : public testing::Test {
   }
 
   node_agent_actor start(const std::string& head, const std::shared_ptr<link_slot>& slot,
-                         duration patience = std::chrono::minutes(1)) {
+                         duration patience = std::chrono::minutes(1), duration note_after = std::chrono::minutes(1)) {
     node_agent_parts parts;
     parts.links = &node_side_;
     parts.head_link = slot;
@@ -39,6 +39,7 @@ class node_agent : public testing::Test {
     parts.heartbeat = std::chrono::milliseconds(20);
     parts.join_interval = std::chrono::milliseconds(20);
     parts.patience = patience;
+    parts.note_after = note_after;
     parts.on_end = [this](int code, const std::string& why) { ends_.put(std::pair(code, why)); };
     parts.say = [this](const std::string& line) { said_.put(line); };
     parts.warn = [this](const std::string& line) { warned_.put(line); };
@@ -194,6 +195,29 @@ TEST_F(node_agent, says_that_nobody_answers_and_goes_on) {
   answer(node, true);
   expect_beats_of(node);
   EXPECT_NE(said_.take<std::string>().find("joined"), std::string::npos);
+}
+
+TEST_F(node_agent, says_once_in_each_outage_that_the_head_answers_its_member_no_more) {
+  const auto next_note = [this] {
+    for (;;)
+      if (auto line = said_.take<std::string>(); line.find("does not answer any more") != line.npos) return line;
+  };
+  const auto first = next_join();
+  answer(first, true);
+  expect_beats_of(first);
+  const auto slot = std::make_shared<link_slot>();
+  const auto other = start(head_side_.endpoint(), slot, std::chrono::minutes(1), std::chrono::milliseconds(1));
+  const auto node = next_join_of_another(first);
+  tell(other, join_answer{node, true, false, {}});
+  EXPECT_THAT(next_note(), testing::EndsWith("see whether the head runs there, with the same keys"));
+  node_side_.send(slot->get(), heartbeat{incarnation_id(999), {}});
+  expect_beats_of(incarnation_id(999));
+  expect_beats_of(node);
+  EXPECT_EQ(said_.count<std::string>(), 0u) << "that is known";
+  tell(other, heartbeat_answer{node, true});
+  (void)next_note();
+  tell(other, stop_now{});
+  (void)ends_.take<std::pair<int, std::string>>();
 }
 
 /// All that it sends waits for a head that is away.

@@ -42,15 +42,19 @@ TEST_F(the_up_lock, only_one_up_at_a_time) {
   EXPECT_NO_THROW(up_lock{config_});
 }
 
-TEST_F(the_up_lock, says_which_other_file_has_the_same_name) {
+TEST_F(the_up_lock, says_which_other_file_has_the_same_name_or_state_folder) {
   folder_.write("test.toml", "");
   const up_lock lock(config_);
   cluster_config other = config_;
   other.source = other.label = (folder_.path() / "other one.toml").string();
   const std::string held = (folder_.path() / "test.toml").string();
-  EXPECT_THAT(refusal([&] { const up_lock second(other); }),
-              HasSubstr("other one.toml: another file has the name test, too, and is up (process " +
-                        std::to_string(::getpid()) + "): troupe down " + held + " ends it; to run beside it"));
+  const std::string is_up = ", too, and is up (process " + std::to_string(::getpid()) + "): troupe down " + held +
+                            " ends it; to run beside it this one needs another ";
+  const auto why = [&] { return refusal([&] { const up_lock second(other); }); };
+  EXPECT_THAT(why(), HasSubstr("other one.toml: another cluster uses the state folder " + config_.state_dir.string() +
+                               is_up + "state_dir in [cluster]"));
+  other.places.erase(other.places.find("cluster.state_dir"));  // so the name chose it
+  EXPECT_THAT(why(), HasSubstr("other one.toml: another file has the name test" + is_up + "name in [cluster]"));
 }
 
 TEST_F(the_up_lock, makes_a_state_folder_that_others_cannot_read) {
@@ -137,8 +141,9 @@ TEST_F(the_up_lock_of_a_process, down_does_not_end_what_another_file_started) {
   cluster_config other = config_;
   other.source = other.label = folder_.write("other.toml", "").string();
   EXPECT_THAT(refusal([&] { (void)end_up(other, 10s); }),
-              HasSubstr("other.toml: another file has the name test, too, and is up (process " +
-                        std::to_string(child_) + "): troupe down " + config_.source.string() + " ends it"));
+              HasSubstr("other.toml: another cluster uses the state folder " + config_.state_dir.string() +
+                        ", too, and is up (process " + std::to_string(child_) + "): troupe down " +
+                        config_.source.string() + " ends it"));
   EXPECT_EQ(find_up(config_).value().pid, child_) << "it lives";
   std::filesystem::create_symlink(config_.source, folder_.path() / "link.toml");
   other.source = other.label = (folder_.path() / "link.toml").string();

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "tests/base/soon.hpp"
 #include "tests/transport/zmq/cutting_proxy.hpp"
 #include "tests/transport/zmq/peer.hpp"
 
@@ -68,6 +69,23 @@ TEST(cut_connections, a_link_whose_dialer_stays_away_is_forgotten_and_its_dialer
   proxy.cut_after(1'000'000);
   ASSERT_TRUE(dialer.wait_closed());
   EXPECT_EQ(dialer.told()[0].first, link);
+}
+
+TEST(cut_connections, are_known_as_ended_at_once_and_stand_as_long_as_nobody_ends_them) {
+  peer listener(peer::listening());
+  cutting_proxy proxy(listener->endpoint());
+  peer dialer;
+  ASSERT_TRUE(proxy.ready());
+  const link_id link = dialer->connect(proxy.endpoint());
+  dialer->send(link, numbered_frame(0));
+  ASSERT_TRUE(listener.wait_frames(1));
+  const link_id theirs = listener.frames()[0].first;
+  EXPECT_TRUE(listener->is_connected(theirs));
+  EXPECT_FALSE(listener->is_connected(link_id(99)));
+  proxy.cut_after(0);
+  dialer->send(link, numbered_frame(1));
+  EXPECT_TRUE(test::is_soon([&] { return !listener->is_connected(theirs); }));
+  EXPECT_TRUE(test::is_soon([&] { return !dialer->is_connected(link); }));
 }
 
 TEST(cut_connections, a_link_that_is_not_dialed_for_ever_ends_when_the_other_side_stays_away) {
