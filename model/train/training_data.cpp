@@ -1,6 +1,7 @@
 #include "model/train/training_data.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 
 #include <nlohmann/json.hpp>
@@ -25,6 +26,11 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t most_named_lines = 8;
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+
+/// What templates that write the date take for the time, at noon: whoever reads data, and whenever, makes the same
+/// tokens of it. It is the day that those of Llama 3 write where they know none.
+constexpr std::chrono::sys_seconds day_of_data =
+    std::chrono::sys_days(std::chrono::July / 26 / 2024) + std::chrono::hours(12);
 
 /// Takes the examples of a file, one after the other.
 using example_sink = std::function<void(training_example&&)>;
@@ -153,8 +159,8 @@ data_format data_format_of(const fs::path& model, const model_config& config, st
   format.row_length = row_length;
   format.context = config.context;
   if (auto sources = find_chat_sources(model))
-    format.chat =
-        std::make_shared<const chat_format>(std::move(*sources), model.string() + ": chat template", format.tokens);
+    format.chat = std::make_shared<const chat_format>(std::move(*sources), model.string() + ": chat template",
+                                                      format.tokens, day_of_data);
   return format;
 }
 

@@ -51,7 +51,7 @@ struct data_format {
   std::int64_t row_length = 512;
   std::int64_t context = 512;  ///< of the model: rows cannot be longer
 };
-/// Of a model folder or a .gguf file.
+/// Of a model folder or a .gguf file. Its template takes every day for the same one.
 data_format data_format_of(const std::filesystem::path& model, const model_config& config, std::int64_t row_length);
 
 /// Names the first line that is none: a packed file, or one in another encoding.

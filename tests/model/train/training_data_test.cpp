@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <ctime>
 #include <regex>
 
 #include <nlohmann/json.hpp>
@@ -423,6 +425,28 @@ TEST(training_data, what_is_learned_ends_as_answers_end) {
   EXPECT_EQ(last({}, R"({"eos_token": "</s>"})"), 95);
   EXPECT_EQ(last({7, 8}, R"({"eos_token": "</s>"})"), 95) << "it ends answers as well";
   EXPECT_EQ(last({7, 8}, "{}"), 7);
+}
+
+/// Head and trainer read data on different days and in different zones, and have to make the same of it.
+TEST(training_data, dates_that_the_template_writes_are_the_same_everywhere_and_on_every_day) {
+  const test::temp_folder folder;
+  folder.write("tokenizer.json", test::letters_tokenizer().dump());
+  folder.write("tokenizer_config.json", "{}");
+  folder.write("chat_template.jinja",
+               "{{ strftime_now('%d-%b-%Y') }}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
+               "{% if add_generation_prompt %}<assistant>{% endif %}");
+  model_config config;
+  config.vocab_size = 96;
+  const std::string line = R"({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]})";
+  for (const char* zone : {"UTC", "XXX-14", "XXX12"}) {
+    ::setenv("TZ", zone, 1);
+    ::tzset();
+    const data_format format = data_format_of(folder.path(), config, 64);
+    EXPECT_EQ(format.tokens->decode(read(line, format).examples.at(0).tokens, false), "26-Jul-2024<user>a<assistant>b")
+        << zone;
+  }
+  ::unsetenv("TZ");
+  ::tzset();
 }
 
 TEST(training_data, a_summary_says_what_the_examples_come_to) {
