@@ -95,14 +95,38 @@ bool take_weight(ordered_json& message) {
   return learned;
 }
 
+/// Of a tool or of a call.
+bool names_function(const ordered_json& of) {
+  if (!of.is_object() || !of.contains("function") || !of["function"].is_object()) return false;
+  const auto name = of["function"].find("name");
+  return name != of["function"].end() && name->is_string() && !is_blank(name->get_ref<const std::string&>());
+}
+
 /// Serving passes on what a client sends; but what an answer of the model had cut short is nothing to learn.
 void check_arguments(const ordered_json& messages) {
   for (std::size_t i = 0; i < messages.size(); ++i) {
     if (!messages[i].contains("tool_calls")) continue;
-    for (const ordered_json& call : messages[i]["tool_calls"])
+    for (const ordered_json& call : messages[i]["tool_calls"]) {
+      if (!names_function(call)) refuse("messages[{}].tool_calls: a call should have a function with a name", i);
       if (!call["function"]["arguments"].is_object())
         refuse("messages[{}].tool_calls: the arguments of a call should be a JSON object", i);
+    }
   }
+}
+
+/// Some programs write them as a text, since tables of theirs have no column of objects. Null where there are none.
+ordered_json tools_of(const ordered_json& line) {
+  const auto found = line.find("tools");
+  if (found == line.end()) return {};
+  ordered_json tools = *found;
+  if (tools.is_string()) {
+    const auto text = tools.get<std::string>();
+    tools = is_blank(text) ? ordered_json() : parse_json_as<ordered_json>(text, "\"tools\"");
+  }
+  if (tools.is_null() || tools == ordered_json::array()) return {};
+  if (!tools.is_array() || !std::ranges::all_of(tools, names_function))
+    refuse("\"tools\" should be a list of {{\"type\": \"function\", \"function\": {{\"name\": …}}}}");
+  return tools;
 }
 
 struct chat {
@@ -129,7 +153,7 @@ chat read_chat(const ordered_json& line) {
   check_arguments(read.messages);
   if (read.learned.empty())
     refuse("no message is to be learned: answers have the role \"assistant\", and no weight of 0");
-  if (const auto tools = line.find("tools"); tools != line.end()) read.tools = *tools;
+  read.tools = tools_of(line);
   return read;
 }
 

@@ -244,6 +244,47 @@ TEST(training_data, arguments_of_calls_that_are_no_object_are_refused) {
         << bad;
 }
 
+TEST(training_data, calls_of_no_function_are_refused) {
+  for (const char* bad : {R"({})", R"({"name":""})", R"({"name":7})"})
+    EXPECT_THAT(
+        refusal_of(R"({"messages":[{"role":"assistant","tool_calls":[{"function":)" + std::string(bad) + "}]}]}",
+                   format_with(moving_template)),
+        testing::HasSubstr("messages[0].tool_calls: a call should have a function with a name"))
+        << bad;
+}
+
+/// `tools` is JSON.
+std::string line_with_tools(const std::string& tools) {
+  return R"({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}],"tools":)" + tools + "}";
+}
+
+const std::string naming_tools =
+    "{% if tools is none %}none{% endif %}{% for t in tools or [] %}{{ t.function.name }}{% endfor %}" +
+    std::string(plain_template);
+
+TEST(training_data, tools_may_be_a_list_or_its_text) {
+  const data_format format = format_with(naming_tools);
+  const auto text_with = [&](const std::string& tools) {
+    return format.tokens->decode(read(line_with_tools(tools), format).examples.at(0).tokens, false);
+  };
+  const std::string list = R"([{"type":"function","function":{"name":"f","parameters":{}}}])";
+  EXPECT_EQ(text_with(list), "f<user>a|<assistant>b|");
+  EXPECT_EQ(text_with(nlohmann::json(list).dump()), "f<user>a|<assistant>b|") << "as TRL has it";
+  for (const char* none : {"null", "[]", R"("")", R"(" ")", R"("null")", R"("[]")"})
+    EXPECT_EQ(text_with(none), "none<user>a|<assistant>b|") << none;
+}
+
+TEST(training_data, tools_that_are_none_are_refused) {
+  for (const char* bad : {R"({"type":"function","function":{"name":"f"}})", "7", "[7]", R"([{"name":"f"}])",
+                          R"([{"type":"function","function":{}}])", R"("[{\"name\":\"f\"}]")"})
+    EXPECT_THAT(
+        refusal_of(line_with_tools(bad), format_with(naming_tools)),
+        testing::EndsWith(R"(d.jsonl:1: "tools" should be a list of {"type": "function", "function": {"name": …}})"))
+        << bad;
+  EXPECT_THAT(refusal_of(line_with_tools(R"("[{")"), format_with(naming_tools)),
+              testing::HasSubstr(R"(d.jsonl:1: "tools": is no valid JSON)"));
+}
+
 TEST(training_data, messages_that_the_template_does_not_write_are_counted) {
   const auto line = [](const std::string& system) {
     return R"({"messages":[{"role":"system","content":")" + system +
