@@ -60,8 +60,8 @@ training_example with_learned(std::vector<token_id> tokens, std::size_t first_le
 }
 
 void end_text(std::vector<token_id>& tokens, const data_format& format) {
-  const auto end = format.end_token;
-  if (end && (tokens.empty() || tokens.back() != *end)) tokens.push_back(*end);
+  const auto& ends = format.end_tokens;
+  if (!ends.empty() && (tokens.empty() || tokens.back() != ends.front())) tokens.push_back(ends.front());
 }
 
 /// Where the completion begins is where the tokens of the whole part from those of the prompt alone.
@@ -285,6 +285,19 @@ bool has_turn(const std::vector<token_id>& whole, const written_turn& turn) {
   return turn.goes_on && shared_beginning(turn.tokens, whole) + 1 >= turn.tokens.size();
 }
 
+/// Whether what is learned of it has a token that ends answers.
+bool ends_answer(const written_turn& turn, const data_format& format) {
+  const auto learned = turn.tokens.begin() + static_cast<std::ptrdiff_t>(turn.first_learned);
+  return std::find_first_of(learned, turn.tokens.end(), format.end_tokens.begin(), format.end_tokens.end()) !=
+         turn.tokens.end();
+}
+
+/// Whoever learns such a chat goes on until something else stops the answer. Not where no token ends answers at all.
+bool lacks_ends(const std::vector<written_turn>& turns, const data_format& format) {
+  return !turns.empty() && !format.end_tokens.empty() &&
+         std::ranges::none_of(turns, [&](const written_turn& turn) { return ends_answer(turn, format); });
+}
+
 training_example learned_together(const std::vector<written_turn>& turns, std::vector<token_id> whole) {
   std::vector<std::uint8_t> learned(whole.size(), 0);
   for (const written_turn& turn : turns) {
@@ -302,7 +315,10 @@ line_examples chat_examples(const ordered_json& line, const data_format& format)
   const std::string all = text_of(from, from.messages.size(), false, format);
   auto whole = tokens_of(all, format);
   auto turns = write_turns(from, all, format);
-  line_examples made{.examples = {}, .unwritten = writes_messages(from, format) ? 0 : 1, .chats = 1};
+  line_examples made{.examples = {},
+                     .unwritten = writes_messages(from, format) ? 0 : 1,
+                     .unended = lacks_ends(turns, format) ? 1 : 0,
+                     .chats = 1};
   if (std::ranges::all_of(turns, [&](const written_turn& turn) { return has_turn(whole, turn); })) {
     add_to(made, learned_together(turns, std::move(whole)), format);
     return made;

@@ -86,6 +86,7 @@ data_losses read_lines(const fs::path& file, std::string_view text, const data_f
       detail::line_examples made = detail::examples_of_line(line, format);
       losses.shortened += made.shortened;
       losses.unwritten += made.unwritten;
+      losses.unended += made.unended;
       losses.chats += made.chats;
       for (training_example& example : made.examples) {
         check_tokens(example.tokens, format.vocab_size);
@@ -117,8 +118,8 @@ void read_text_file(std::string_view text, const data_format& format, const exam
   for (const text_document& document : documents_of(text)) {
     auto tokens = format.tokens->encode(document.text, {.add_special = true, .parse_special = false});
     if (tokens.empty()) continue;
-    const auto last = format.end_token;
-    if (document.ends && last && tokens.back() != *last) tokens.push_back(*last);
+    const auto& ends = format.end_tokens;
+    if (document.ends && !ends.empty() && tokens.back() != ends.front()) tokens.push_back(ends.front());
     cut(tokens, format, take);
   }
 }
@@ -154,7 +155,7 @@ data_losses read_examples(const fs::path& file, const data_format& format, const
 data_format data_format_of(const fs::path& model, const model_config& config, std::int64_t row_length) {
   data_format format;
   format.tokens = load_tokenizer(model);
-  if (const auto ends = end_tokens_of(config, *format.tokens); !ends.empty()) format.end_token = ends.front();
+  format.end_tokens = end_tokens_of(config, *format.tokens);
   format.vocab_size = config.vocab_size;
   format.row_length = row_length;
   format.context = config.context;

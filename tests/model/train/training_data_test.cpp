@@ -51,7 +51,7 @@ data_format format_with(std::string_view chat) {
   format.tokens = std::make_shared<const byte_tokenizer>();
   if (!chat.empty())
     format.chat = std::make_shared<const chat_format>(chat_sources{std::string(chat)}, "template", format.tokens);
-  format.end_token = 257, format.vocab_size = 258, format.row_length = 64;
+  format.end_tokens = {257}, format.vocab_size = 258, format.row_length = 64;
   return format;
 }
 
@@ -298,6 +298,22 @@ TEST(training_data, messages_that_the_template_does_not_write_are_counted) {
   EXPECT_EQ(read("{\"text\":\"ab\"}\n" + lines, format_with(of_two)).losses.chats, 3);
   EXPECT_EQ(read(lines, format_with(plain_template)).losses.unwritten, 0);
   EXPECT_EQ(read(line("be"), format_with(moving_template)).losses.unwritten, 0) << "before the answer it is there";
+}
+
+TEST(training_data, chats_without_an_end_behind_any_answer_are_counted) {
+  EXPECT_EQ(read(two_questions, format_with(plain_template)).losses.unended, 1);
+  EXPECT_EQ(read(two_questions, format_with(forgetful_template)).losses.unended, 1);
+  EXPECT_EQ(read(two_questions, format_with(moving_template)).losses.unended, 0);
+  const std::string between =
+      "{% for m in messages %}{% if m.role == 'user' %}^{% endif %}<{{ m.role }}>{{ m.content }}{% endfor %}"
+      "{% if add_generation_prompt %}<assistant>{% endif %}";
+  EXPECT_EQ(read(two_questions, format_with(between)).losses.unended, 1) << "it ends no answer";
+  data_format format = format_with(plain_template);
+  format.end_tokens = {257, '|'};
+  EXPECT_EQ(read(two_questions, format).losses.unended, 0) << "any of them ends one";
+  format.end_tokens.clear();
+  EXPECT_EQ(read(two_questions, format).losses.unended, 0) << "nothing ends answers";
+  EXPECT_EQ(read("{\"text\":\"ab\"}", format_with(plain_template)).losses.unended, 0);
 }
 
 TEST(training_data, completions_are_learned_with_their_end) {
