@@ -328,6 +328,12 @@ line_examples chat_examples(const ordered_json& line, const data_format& format)
   return made;
 }
 
+bool is_preference(const ordered_json& line) {
+  const auto says = [&](const char* key) { return line.contains(key) && !line[key].is_null(); };
+  if (says("completion") && says("label") && line["label"].is_boolean()) return true;
+  return says("chosen") || says("rejected") || says("preferred_output") || says("non_preferred_output");
+}
+
 /// ", but "instruction", "output"": what other programs call it shows what is meant.
 std::string but_keys_of(const ordered_json& line) {
   constexpr std::size_t enough = 200, longest_key = 40;
@@ -344,6 +350,8 @@ std::string but_keys_of(const ordered_json& line) {
 line_examples examples_of_line(std::string_view text, const data_format& format) {
   const auto line = parse_json_as<ordered_json>(text, "the line");
   if (!line.is_object()) refuse("the line is no JSON object: write one example a line");
+  if (is_preference(line))  // what it calls bad would be learned as if it were good
+    refuse("is preference data: only answers to be learned are taken, as \"completion\" or in \"messages\"");
   line_examples made;
   if (line.contains("messages"))
     made = chat_examples(line, format);

@@ -354,6 +354,21 @@ TEST(training_data, bad_lines_are_reported_by_number) {
   EXPECT_THAT(refusal_of("\n", format_with("")), testing::HasSubstr("nothing to learn"));
 }
 
+TEST(training_data, preferences_are_refused) {
+  const std::string chat = R"({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}])";
+  const std::string completion = R"({"prompt":"a","completion":"b")", dpo = R"({"prompt":"a","chosen":"b")";
+  for (const std::string& bad :
+       {completion + R"(,"label":false})", completion + R"(,"label":true})", completion + R"(,"rejected":"c"})",
+        chat + R"(,"chosen":[],"rejected":[]})", chat + R"(,"preferred_output":[]})", dpo + R"(,"rejected":"c"})",
+        std::string(R"({"input":{"messages":[]},"preferred_output":[],"non_preferred_output":[]})")})
+    EXPECT_THAT(refusal_of("\n" + bad, format_with(plain_template)),
+                testing::HasSubstr("d.jsonl:2: is preference data: only answers to be learned are taken"))
+        << bad;
+  for (const std::string& good : {completion + R"(,"label":"sums","chosen":null})", completion + R"(,"label":null})",
+                                  chat + R"(,"label":true})", std::string(R"({"text":"a","label":true})")})
+    EXPECT_EQ(refusal_of(good, format_with(plain_template)), "") << good;
+}
+
 TEST(training_data, lines_of_json_are_lines_under_any_name) {
   const std::string lines = "{\"text\":\"ab\"}\n{\"text\":\"cd\"}";
   for (const char* name : {"d.json", "d.jsonl", "d.txt", "d"}) {
