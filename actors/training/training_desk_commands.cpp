@@ -23,9 +23,19 @@ std::string losses_text(const data_losses& losses, const char* whose) {
   return text;
 }
 
+/// Of what is learned; chats to measure with teach nothing.
+std::string unended_text(const data_losses& losses) {
+  if (losses.unended == 0) return {};
+  return fmt::format(
+      ", {} chats whose template writes no end behind an answer: the adapter will not learn to stop; write them as "
+      "prompt and completion",
+      losses.unended);
+}
+
 std::string accepted_text(const training_intake::summary& found) {
   return fmt::format("accepted: {} examples, {} tokens to learn", found.examples, found.learned_tokens) +
-         losses_text(found.losses, "") + losses_text(found.validation_losses, " of the validation data");
+         losses_text(found.losses, "") + losses_text(found.validation_losses, " of the validation data") +
+         unended_text(found.losses);
 }
 
 /// How many chats there are tells clients in which way to ask the adapter.
@@ -205,6 +215,7 @@ void training_desk_state::take_in(const job_info& made, const training_spec& spe
                                  {"learned_tokens", found.learned_tokens},
                                  {"shortened", found.losses.shortened},
                                  {"unwritten", found.losses.unwritten},
+                                 {"unended", found.losses.unended},
                                  {"trainers", queue_.trainers()}});
   answer_create(made.spec.id, {text});
   assign();

@@ -132,7 +132,7 @@ class training_task::session {
         reading_of(data_.fingerprint, validation_ ? validation_->fingerprint : 0) != spec_.reading)
       throw trainer_fault(fmt::format(
           "{}: its tokenizer or chat template reads the data otherwise than the head's did: give the trainer the same "
-          "files; if it has them, {} was changed: submit the job anew",
+          "files; if it has them, {} was changed, or an earlier build accepted the job: submit it anew",
           site_.model.string(), (folder_ / spec_.data_file()).string()));
   }
   void make_run() {

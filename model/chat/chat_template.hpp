@@ -19,7 +19,8 @@ struct render_limits {
 };
 
 struct render_options {
-  std::optional<std::chrono::system_clock::time_point> now;  // what strftime_now sees; the system clock if empty
+  // What strftime_now sees, in UTC; if empty, the system's clock in its time zone.
+  std::optional<std::chrono::system_clock::time_point> now;
   render_limits limits;
 };
 

@@ -71,7 +71,12 @@ struct evaluator::statement_visitor {
 
 evaluator::evaluator(const std::string& where, const render_options& options)
     : where_(where),
-      run_{budget(options.limits), options.now.value_or(std::chrono::system_clock::now()), {}, {}, {}},
+      run_{budget(options.limits),
+           options.now.value_or(std::chrono::system_clock::now()),
+           options.now.has_value(),
+           {},
+           {},
+           {}},
       limits_(options.limits) {}
 
 // Namespaces, macros and loops may refer to one another in cycles and long chains. Emptying them one by one, while all

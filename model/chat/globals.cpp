@@ -69,15 +69,20 @@ value raise(runtime& run, arguments&& given) {
   fail("{}", printed(run.cost, p.at(0)));
 }
 
+std::tm time_of(const runtime& run) {
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(run.now);
+  std::tm parts{};
+  run.in_utc ? gmtime_r(&seconds, &parts) : localtime_r(&seconds, &parts);
+  return parts;
+}
+
 value format_now(runtime& run, arguments&& given) {
   const parameters p("strftime_now", std::move(given), {"format"}, 1);
   const std::string format = p.text(0, "");
   if (format.empty()) return make_text("");
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(run.now);
-  std::tm local{};
-  localtime_r(&seconds, &local);
+  const std::tm now = time_of(run);
   std::array<char, 1024> buffer;
-  const std::size_t used = std::strftime(buffer.data(), buffer.size(), format.c_str(), &local);
+  const std::size_t used = std::strftime(buffer.data(), buffer.size(), format.c_str(), &now);
   if (used == 0) fail("strftime_now: the format '{}' gives no text, or too much", format);
   return make_text({buffer.data(), used});
 }

@@ -66,6 +66,7 @@ struct scope;
 struct runtime {
   budget cost;
   std::chrono::system_clock::time_point now;
+  bool in_utc;  // what strftime_now writes; otherwise in the system's time zone
   // Namespaces, macros and loops can refer to themselves; keeping and clearing them here frees such cycles.
   std::vector<name_space_ptr> spaces;
   std::vector<std::shared_ptr<scope>> captured;

@@ -60,8 +60,8 @@ training_example with_learned(std::vector<token_id> tokens, std::size_t first_le
 }
 
 void end_text(std::vector<token_id>& tokens, const data_format& format) {
-  const auto end = format.end_token;
-  if (end && (tokens.empty() || tokens.back() != *end)) tokens.push_back(*end);
+  const auto& ends = format.end_tokens;
+  if (!ends.empty() && (tokens.empty() || tokens.back() != ends.front())) tokens.push_back(ends.front());
 }
 
 /// Where the completion begins is where the tokens of the whole part from those of the prompt alone.
@@ -95,14 +95,38 @@ bool take_weight(ordered_json& message) {
   return learned;
 }
 
+/// Of a tool or of a call.
+bool names_function(const ordered_json& of) {
+  if (!of.is_object() || !of.contains("function") || !of["function"].is_object()) return false;
+  const auto name = of["function"].find("name");
+  return name != of["function"].end() && name->is_string() && !is_blank(name->get_ref<const std::string&>());
+}
+
 /// Serving passes on what a client sends; but what an answer of the model had cut short is nothing to learn.
 void check_arguments(const ordered_json& messages) {
   for (std::size_t i = 0; i < messages.size(); ++i) {
     if (!messages[i].contains("tool_calls")) continue;
-    for (const ordered_json& call : messages[i]["tool_calls"])
+    for (const ordered_json& call : messages[i]["tool_calls"]) {
+      if (!names_function(call)) refuse("messages[{}].tool_calls: a call should have a function with a name", i);
       if (!call["function"]["arguments"].is_object())
         refuse("messages[{}].tool_calls: the arguments of a call should be a JSON object", i);
+    }
   }
+}
+
+/// Some programs write them as a text, since tables of theirs have no column of objects. Null where there are none.
+ordered_json tools_of(const ordered_json& line) {
+  const auto found = line.find("tools");
+  if (found == line.end()) return {};
+  ordered_json tools = *found;
+  if (tools.is_string()) {
+    const auto text = tools.get<std::string>();
+    tools = is_blank(text) ? ordered_json() : parse_json_as<ordered_json>(text, "\"tools\"");
+  }
+  if (tools.is_null() || tools == ordered_json::array()) return {};
+  if (!tools.is_array() || !std::ranges::all_of(tools, names_function))
+    refuse("\"tools\" should be a list of {{\"type\": \"function\", \"function\": {{\"name\": …}}}}");
+  return tools;
 }
 
 struct chat {
@@ -129,7 +153,7 @@ chat read_chat(const ordered_json& line) {
   check_arguments(read.messages);
   if (read.learned.empty())
     refuse("no message is to be learned: answers have the role \"assistant\", and no weight of 0");
-  if (const auto tools = line.find("tools"); tools != line.end()) read.tools = *tools;
+  read.tools = tools_of(line);
   return read;
 }
 
@@ -261,6 +285,19 @@ bool has_turn(const std::vector<token_id>& whole, const written_turn& turn) {
   return turn.goes_on && shared_beginning(turn.tokens, whole) + 1 >= turn.tokens.size();
 }
 
+/// Whether what is learned of it has a token that ends answers.
+bool ends_answer(const written_turn& turn, const data_format& format) {
+  const auto learned = turn.tokens.begin() + static_cast<std::ptrdiff_t>(turn.first_learned);
+  return std::find_first_of(learned, turn.tokens.end(), format.end_tokens.begin(), format.end_tokens.end()) !=
+         turn.tokens.end();
+}
+
+/// Whoever learns such a chat goes on until something else stops the answer. Not where no token ends answers at all.
+bool lacks_ends(const std::vector<written_turn>& turns, const data_format& format) {
+  return !turns.empty() && !format.end_tokens.empty() &&
+         std::ranges::none_of(turns, [&](const written_turn& turn) { return ends_answer(turn, format); });
+}
+
 training_example learned_together(const std::vector<written_turn>& turns, std::vector<token_id> whole) {
   std::vector<std::uint8_t> learned(whole.size(), 0);
   for (const written_turn& turn : turns) {
@@ -278,7 +315,10 @@ line_examples chat_examples(const ordered_json& line, const data_format& format)
   const std::string all = text_of(from, from.messages.size(), false, format);
   auto whole = tokens_of(all, format);
   auto turns = write_turns(from, all, format);
-  line_examples made{.examples = {}, .unwritten = writes_messages(from, format) ? 0 : 1, .chats = 1};
+  line_examples made{.examples = {},
+                     .unwritten = writes_messages(from, format) ? 0 : 1,
+                     .unended = lacks_ends(turns, format) ? 1 : 0,
+                     .chats = 1};
   if (std::ranges::all_of(turns, [&](const written_turn& turn) { return has_turn(whole, turn); })) {
     add_to(made, learned_together(turns, std::move(whole)), format);
     return made;
@@ -286,6 +326,12 @@ line_examples chat_examples(const ordered_json& line, const data_format& format)
   for (written_turn& turn : turns) add_to(made, with_learned(std::move(turn.tokens), turn.first_learned), format);
   made.shortened += static_cast<std::int64_t>(from.learned.size() - turns.size());
   return made;
+}
+
+bool is_preference(const ordered_json& line) {
+  const auto says = [&](const char* key) { return line.contains(key) && !line[key].is_null(); };
+  if (says("completion") && says("label") && line["label"].is_boolean()) return true;
+  return says("chosen") || says("rejected") || says("preferred_output") || says("non_preferred_output");
 }
 
 /// ", but "instruction", "output"": what other programs call it shows what is meant.
@@ -304,6 +350,8 @@ std::string but_keys_of(const ordered_json& line) {
 line_examples examples_of_line(std::string_view text, const data_format& format) {
   const auto line = parse_json_as<ordered_json>(text, "the line");
   if (!line.is_object()) refuse("the line is no JSON object: write one example a line");
+  if (is_preference(line))  // what it calls bad would be learned as if it were good
+    refuse("is preference data: only answers to be learned are taken, as \"completion\" or in \"messages\"");
   line_examples made;
   if (line.contains("messages"))
     made = chat_examples(line, format);

@@ -1,6 +1,7 @@
 #include "model/train/training_data.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 
 #include <nlohmann/json.hpp>
@@ -25,6 +26,11 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t most_named_lines = 8;
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+
+/// What templates that write the date take for the time, at noon: whoever reads data, and whenever, makes the same
+/// tokens of it. It is the day that those of Llama 3 write where they know none.
+constexpr std::chrono::sys_seconds day_of_data =
+    std::chrono::sys_days(std::chrono::July / 26 / 2024) + std::chrono::hours(12);
 
 /// Takes the examples of a file, one after the other.
 using example_sink = std::function<void(training_example&&)>;
@@ -80,6 +86,7 @@ data_losses read_lines(const fs::path& file, std::string_view text, const data_f
       detail::line_examples made = detail::examples_of_line(line, format);
       losses.shortened += made.shortened;
       losses.unwritten += made.unwritten;
+      losses.unended += made.unended;
       losses.chats += made.chats;
       for (training_example& example : made.examples) {
         check_tokens(example.tokens, format.vocab_size);
@@ -111,8 +118,8 @@ void read_text_file(std::string_view text, const data_format& format, const exam
   for (const text_document& document : documents_of(text)) {
     auto tokens = format.tokens->encode(document.text, {.add_special = true, .parse_special = false});
     if (tokens.empty()) continue;
-    const auto last = format.end_token;
-    if (document.ends && last && tokens.back() != *last) tokens.push_back(*last);
+    const auto& ends = format.end_tokens;
+    if (document.ends && !ends.empty() && tokens.back() != ends.front()) tokens.push_back(ends.front());
     cut(tokens, format, take);
   }
 }
@@ -148,13 +155,13 @@ data_losses read_examples(const fs::path& file, const data_format& format, const
 data_format data_format_of(const fs::path& model, const model_config& config, std::int64_t row_length) {
   data_format format;
   format.tokens = load_tokenizer(model);
-  if (const auto ends = end_tokens_of(config, *format.tokens); !ends.empty()) format.end_token = ends.front();
+  format.end_tokens = end_tokens_of(config, *format.tokens);
   format.vocab_size = config.vocab_size;
   format.row_length = row_length;
   format.context = config.context;
   if (auto sources = find_chat_sources(model))
-    format.chat =
-        std::make_shared<const chat_format>(std::move(*sources), model.string() + ": chat template", format.tokens);
+    format.chat = std::make_shared<const chat_format>(std::move(*sources), model.string() + ": chat template",
+                                                      format.tokens, day_of_data);
   return format;
 }
 

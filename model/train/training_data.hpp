@@ -25,6 +25,7 @@ struct training_example {
 struct data_losses {
   std::int64_t shortened = 0;  ///< examples that were longer than a row: cut to it, or left out
   std::int64_t unwritten = 0;  ///< chats with messages that the model's template does not write
+  std::int64_t unended = 0;    ///< chats with answers to be learned, none of which the template ends
   std::int64_t chats = 0;      ///< lines with messages
 };
 
@@ -46,12 +47,12 @@ struct training_summary {
 struct data_format {
   std::shared_ptr<const tokenizer> tokens;
   std::shared_ptr<const chat_format> chat;  ///< or nullptr: then chat lines are refused
-  std::optional<token_id> end_token;        ///< ends a completion or a text, and answers (end_tokens_of)
+  std::vector<token_id> end_tokens;         ///< end answers (end_tokens_of); the first ends a completion or a text
   std::int64_t vocab_size = 0;
   std::int64_t row_length = 512;
   std::int64_t context = 512;  ///< of the model: rows cannot be longer
 };
-/// Of a model folder or a .gguf file.
+/// Of a model folder or a .gguf file. Its template takes every day for the same one.
 data_format data_format_of(const std::filesystem::path& model, const model_config& config, std::int64_t row_length);
 
 /// Names the first line that is none: a packed file, or one in another encoding.

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
+#include <string_view>
+#include <vector>
 
 #include "actors/http/api_error.hpp"
 #include "actors/http/files/owned_files.hpp"
@@ -16,7 +19,16 @@
 namespace troupe {
 namespace {
 
-constexpr std::array known_hyperparameters{"n_epochs", "batch_size", "learning_rate_multiplier"};
+using field_names = std::span<const std::string_view>;
+
+constexpr std::array<std::string_view, 3> known_hyperparameters{"n_epochs", "batch_size", "learning_rate_multiplier"};
+/// Of what add_own_fields and options_of read.
+constexpr std::array<std::string_view, 8> own_fields{"rank",     "alpha",  "targets", "dropout",
+                                                     "schedule", "length", "seed",    "trainers"};
+/// What other programs call such things.
+constexpr std::array<std::string_view, 12> names_elsewhere{
+    "learning_rate", "weight_decay",   "warmup_steps", "warmup_ratio", "num_epochs",   "num_train_epochs",
+    "max_steps",     "max_seq_length", "lora_rank",    "lora_alpha",   "lora_dropout", "target_modules"};
 constexpr std::int64_t usual_epochs = 3;
 
 struct hyperparameters {
@@ -29,22 +41,28 @@ bool is_auto(const request_fields& from, const char* key) {
   return !value || *value == "auto";
 }
 
+bool is_among(field_names list, std::string_view name) {
+  return std::ranges::find(list, name) != list.end();
+}
+
+std::string places_of_own_fields() {
+  return fmt::format("suffix, validation_file, {} stand beside model and training_file", fmt::join(own_fields, ", "));
+}
+
 /// One that changed nothing would look as if it had been used.
-void refuse_unknown_hyperparameters(const json& object) {
+void refuse_unknown(const json& object, const char* path, field_names known, const std::string& remedy) {
   for (const auto& [key, value] : object.items())
-    if (!value.is_null() && std::ranges::find(known_hyperparameters, key) == known_hyperparameters.end())
+    if (!value.is_null() && !is_among(known, key))
       refuse_field(
           key,
-          fmt::format("hyperparameters.{} is unknown: there are {}; rank, alpha, targets, dropout, schedule and "
-                      "length stand beside model and training_file",
-                      key.substr(0, 64), fmt::join(known_hyperparameters, ", ")),
+          fmt::format("{}.{} is unknown: there are {}; {}", path, key.substr(0, 64), fmt::join(known, ", "), remedy),
           "unknown_parameter");
 }
 
 hyperparameters read_hyperparameters(const json* object) {
   hyperparameters chosen;
   if (!object) return chosen;
-  refuse_unknown_hyperparameters(*object);
+  refuse_unknown(*object, "hyperparameters", known_hyperparameters, places_of_own_fields());
   const request_fields from(*object);
   if (!is_auto(from, "n_epochs")) chosen.epochs = from.integer("n_epochs", 1, training_ranges::most_epochs);
   if (!is_auto(from, "batch_size")) chosen.batch = from.integer("batch_size", 1, 4096);
@@ -54,11 +72,46 @@ hyperparameters read_hyperparameters(const json* object) {
   return chosen;
 }
 
+/// Those of the options of a job (training_spec) that have another name or place here, or none.
+std::vector<std::string> foreign_options() {
+  std::vector<std::string> foreign;
+  const json options = json::parse(to_json(training_spec()));
+  for (const auto& [name, value] : options.items())
+    if (!is_among(own_fields, name)) foreign.push_back(name);
+  return foreign;
+}
+
 void refuse_misplaced_hyperparameters(const request_fields& body) {
-  for (const char* key : known_hyperparameters)
+  for (const std::string_view key : known_hyperparameters)
     if (body.has(key))
-      refuse_field(key, fmt::format("{0} would be ignored here: it is method.supervised.hyperparameters.{0}", key),
+      refuse_field(std::string(key),
+                   fmt::format("{0} would be ignored here: it is method.supervised.hyperparameters.{0}", key),
                    "unknown_parameter");
+  static const std::vector<std::string> foreign = foreign_options();
+  const auto refuse_if_there = [&](std::string_view key) {
+    if (body.has(key))
+      refuse_field(std::string(key),
+                   fmt::format("{} would be ignored: {} stand in method.supervised.hyperparameters; {}", key,
+                               fmt::join(known_hyperparameters, ", "), places_of_own_fields()),
+                   "unknown_parameter");
+  };
+  std::ranges::for_each(foreign, refuse_if_there);
+  std::ranges::for_each(names_elsewhere, refuse_if_there);
+}
+
+/// Those of the method; nullptr without any.
+const json* hyperparameters_in(const json& method) {
+  constexpr const char* place = "hyperparameters stand in method.supervised.hyperparameters";
+  constexpr std::array<std::string_view, 2> of_method{"type", "supervised"};
+  constexpr std::array<std::string_view, 1> of_supervised{"hyperparameters"};
+  const request_fields from(method);
+  if (from.text("type").value_or("supervised") != "supervised")
+    refuse_field("method", "method.type should be supervised: nothing else is offered", "unsupported_value");
+  refuse_unknown(method, "method", of_method, place);
+  const json* supervised = from.object("supervised");
+  if (!supervised) return nullptr;
+  refuse_unknown(*supervised, "method.supervised", of_supervised, place);
+  return request_fields(*supervised).object("hyperparameters");
 }
 
 /// Those of the method, or those of the body itself, where older clients put them.
@@ -66,12 +119,7 @@ hyperparameters hyperparameters_of(const request_fields& body) {
   refuse_misplaced_hyperparameters(body);
   const json* beside = body.object("hyperparameters");
   const json* method = body.object("method");
-  if (!method) return read_hyperparameters(beside);
-  const request_fields from(*method);
-  if (from.text("type").value_or("supervised") != "supervised")
-    refuse_field("method", "method.type should be supervised: nothing else is offered", "unsupported_value");
-  const json* supervised = from.object("supervised");
-  const json* inside = supervised ? request_fields(*supervised).object("hyperparameters") : nullptr;
+  const json* inside = method ? hyperparameters_in(*method) : nullptr;
   if (inside && beside)
     refuse_field("hyperparameters", "hyperparameters stand in the method and beside it: give them once",
                  "unsupported_value");

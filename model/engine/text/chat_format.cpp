@@ -141,9 +141,11 @@ chat_format::chat_format(const std::filesystem::path& model, std::shared_ptr<con
                          const std::string& shown)
     : chat_format(sources_of(model), shown + ": chat template", std::move(tokens)) {}
 
-chat_format::chat_format(chat_sources sources, const std::string& where, std::shared_ptr<const tokenizer> tokens)
+chat_format::chat_format(chat_sources sources, const std::string& where, std::shared_ptr<const tokenizer> tokens,
+                         std::optional<std::chrono::system_clock::time_point> now)
     : sources_(std::move(sources)),
       tokens_(std::move(tokens)),
+      now_(now),
       usual_(std::make_unique<const chat_template>(sources_.usual, where)) {
   if (!sources_.with_tools.empty())
     with_tools_ = std::make_unique<const chat_template>(sources_.with_tools, where + " for tools");
@@ -219,7 +221,7 @@ std::string chat_format::render(const json& messages, const json& tools, bool ad
   if (tokens_->eos()) variables["eos_token"] = tokens_->bytes_of(*tokens_->eos());
   for (const auto& [name, value] : further.items())
     if (name != "messages") variables[name] = value;
-  return with_bos((has_tools && with_tools_ ? *with_tools_ : *usual_).render(variables));
+  return with_bos((has_tools && with_tools_ ? *with_tools_ : *usual_).render(variables, {.now = now_, .limits = {}}));
 }
 
 /// Some converters to GGUF take the BOS out of a template, since llama.cpp puts one before every text if the tokenizer

@@ -1,6 +1,8 @@
 #pragma once
+#include <chrono>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -30,8 +32,9 @@ class chat_format {
   chat_format(const std::filesystem::path& model, std::shared_ptr<const tokenizer> tokens);
   /// `shown` is what errors of the template call the model.
   chat_format(const std::filesystem::path& model, std::shared_ptr<const tokenizer> tokens, const std::string& shown);
-  /// `where` is what errors call the template.
-  chat_format(chat_sources sources, const std::string& where, std::shared_ptr<const tokenizer> tokens);
+  /// `where` is what errors call the template. `now`: what it takes for the time (render_options).
+  chat_format(chat_sources sources, const std::string& where, std::shared_ptr<const tokenizer> tokens,
+              std::optional<std::chrono::system_clock::time_point> now = {});
   ~chat_format();
 
   /// The text ends where the assistant's answer begins or goes on, unless `chat` says otherwise. Throws input_error,
@@ -59,6 +62,7 @@ class chat_format {
 
   chat_sources sources_;
   std::shared_ptr<const tokenizer> tokens_;
+  std::optional<std::chrono::system_clock::time_point> now_;
   std::unique_ptr<const chat_template> usual_, with_tools_;  ///< with_tools_: none where it is the usual one
 };
 

@@ -35,6 +35,21 @@ TEST_F(training_desk, says_how_many_examples_of_the_validation_data_are_longer_t
       << message;
 }
 
+TEST_F(training_desk, says_how_many_chats_teach_no_end) {
+  folder_.write("letters/tokenizer_config.json",
+                json{{"chat_template", "{% for m in messages %}{{ m.content }}{% endfor %}"}}.dump());
+  const std::string chat = R"({"messages":[{"role":"user","content":"ab"},{"role":"assistant","content":"cd"}]})"
+                           "\n";
+  send("train.data", {{"id", "job-1"}, {"file", "validation"}, {"offset", 0}, {"text", chat}})->take<command_answer>();
+  const auto answer = submit(good_data + chat + chat, "job-1", {{"validation", "v.jsonl"}});
+  EXPECT_EQ(json::parse(answer.result)["unended"], 2);
+  const json message = json::parse(journal_.events("job-1", 0, 1).at(0).text);
+  EXPECT_TRUE(message["text"].get<std::string>().ends_with(
+      " to learn, 2 chats whose template writes no end behind an answer: the adapter will not learn to stop; write "
+      "them as prompt and completion"))
+      << message;
+}
+
 TEST_F(training_desk, blames_no_client_for_a_full_disk) {
   {
     const full_disk all_of_it(1);

@@ -71,6 +71,23 @@ TEST_F(train, says_how_many_examples_of_the_validation_data_are_cut) {
   EXPECT_NE(got.error.find("1 examples of the validation data are cut to 16 tokens"), std::string::npos) << got.error;
 }
 
+TEST_F(train, says_how_many_chats_teach_no_end) {
+  const auto model = readable_model().string();
+  folder().write("readable/chat_template.jinja", "{% for m in messages %}{{ m.content }}{% endfor %}");
+  const auto message = [](const char* role) { return json{{"role", role}, {"content", "AB"}}; };
+  const json chat{{"messages", json::array({message("user"), message("assistant")})}};
+  const auto file = folder().write("chats.jsonl", chat.dump() + "\n").string();
+  const auto ran_with = [&](const std::string& name, const char* out) {
+    return run({"train", "--local", model, "--data", name, "--adapter", path(out).string(), "--steps", "1"});
+  };
+  const ran got = ran_with(file, "chats");
+  EXPECT_EQ(got.code, 0) << got.error;
+  EXPECT_NE(got.error.find("1 chats whose template writes no end behind an answer: the adapter will not learn to stop"),
+            std::string::npos)
+      << got.error;
+  EXPECT_EQ(ran_with(data(), "completions").error.find("no end behind"), std::string::npos);
+}
+
 TEST_F(train, what_replaces_an_adapter_leaves_no_best_one_of_it) {
   const auto model = readable_model().string();
   const words more{"--steps", "2", "--force", "--held-out"};

@@ -1,3 +1,6 @@
+#include <cstdlib>
+#include <ctime>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -81,6 +84,14 @@ TEST(chat_rendering, takes_the_time_it_is_given) {
   render_options later = at_fixed_time();
   *later.now += std::chrono::hours(24);
   EXPECT_EQ(render("{{ strftime_now('%d') }}", json::object(), later), "27");
+}
+
+TEST(chat_rendering, takes_the_time_it_is_given_for_one_in_utc) {
+  ::setenv("TZ", "XXX-14", 1);
+  ::tzset();
+  EXPECT_EQ(render("{{ strftime_now('%d %b %Y %H:%M') }}"), "26 Jul 2024 12:00");
+  ::unsetenv("TZ");
+  ::tzset();
 }
 
 TEST(chat_rendering, can_be_repeated) {

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <ctime>
 #include <regex>
 
 #include <nlohmann/json.hpp>
@@ -49,7 +51,7 @@ data_format format_with(std::string_view chat) {
   format.tokens = std::make_shared<const byte_tokenizer>();
   if (!chat.empty())
     format.chat = std::make_shared<const chat_format>(chat_sources{std::string(chat)}, "template", format.tokens);
-  format.end_token = 257, format.vocab_size = 258, format.row_length = 64;
+  format.end_tokens = {257}, format.vocab_size = 258, format.row_length = 64;
   return format;
 }
 
@@ -242,6 +244,47 @@ TEST(training_data, arguments_of_calls_that_are_no_object_are_refused) {
         << bad;
 }
 
+TEST(training_data, calls_of_no_function_are_refused) {
+  for (const char* bad : {R"({})", R"({"name":""})", R"({"name":7})"})
+    EXPECT_THAT(
+        refusal_of(R"({"messages":[{"role":"assistant","tool_calls":[{"function":)" + std::string(bad) + "}]}]}",
+                   format_with(moving_template)),
+        testing::HasSubstr("messages[0].tool_calls: a call should have a function with a name"))
+        << bad;
+}
+
+/// `tools` is JSON.
+std::string line_with_tools(const std::string& tools) {
+  return R"({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}],"tools":)" + tools + "}";
+}
+
+const std::string naming_tools =
+    "{% if tools is none %}none{% endif %}{% for t in tools or [] %}{{ t.function.name }}{% endfor %}" +
+    std::string(plain_template);
+
+TEST(training_data, tools_may_be_a_list_or_its_text) {
+  const data_format format = format_with(naming_tools);
+  const auto text_with = [&](const std::string& tools) {
+    return format.tokens->decode(read(line_with_tools(tools), format).examples.at(0).tokens, false);
+  };
+  const std::string list = R"([{"type":"function","function":{"name":"f","parameters":{}}}])";
+  EXPECT_EQ(text_with(list), "f<user>a|<assistant>b|");
+  EXPECT_EQ(text_with(nlohmann::json(list).dump()), "f<user>a|<assistant>b|") << "as TRL has it";
+  for (const char* none : {"null", "[]", R"("")", R"(" ")", R"("null")", R"("[]")"})
+    EXPECT_EQ(text_with(none), "none<user>a|<assistant>b|") << none;
+}
+
+TEST(training_data, tools_that_are_none_are_refused) {
+  for (const char* bad : {R"({"type":"function","function":{"name":"f"}})", "7", "[7]", R"([{"name":"f"}])",
+                          R"([{"type":"function","function":{}}])", R"("[{\"name\":\"f\"}]")"})
+    EXPECT_THAT(
+        refusal_of(line_with_tools(bad), format_with(naming_tools)),
+        testing::EndsWith(R"(d.jsonl:1: "tools" should be a list of {"type": "function", "function": {"name": …}})"))
+        << bad;
+  EXPECT_THAT(refusal_of(line_with_tools(R"("[{")"), format_with(naming_tools)),
+              testing::HasSubstr(R"(d.jsonl:1: "tools": is no valid JSON)"));
+}
+
 TEST(training_data, messages_that_the_template_does_not_write_are_counted) {
   const auto line = [](const std::string& system) {
     return R"({"messages":[{"role":"system","content":")" + system +
@@ -255,6 +298,22 @@ TEST(training_data, messages_that_the_template_does_not_write_are_counted) {
   EXPECT_EQ(read("{\"text\":\"ab\"}\n" + lines, format_with(of_two)).losses.chats, 3);
   EXPECT_EQ(read(lines, format_with(plain_template)).losses.unwritten, 0);
   EXPECT_EQ(read(line("be"), format_with(moving_template)).losses.unwritten, 0) << "before the answer it is there";
+}
+
+TEST(training_data, chats_without_an_end_behind_any_answer_are_counted) {
+  EXPECT_EQ(read(two_questions, format_with(plain_template)).losses.unended, 1);
+  EXPECT_EQ(read(two_questions, format_with(forgetful_template)).losses.unended, 1);
+  EXPECT_EQ(read(two_questions, format_with(moving_template)).losses.unended, 0);
+  const std::string between =
+      "{% for m in messages %}{% if m.role == 'user' %}^{% endif %}<{{ m.role }}>{{ m.content }}{% endfor %}"
+      "{% if add_generation_prompt %}<assistant>{% endif %}";
+  EXPECT_EQ(read(two_questions, format_with(between)).losses.unended, 1) << "it ends no answer";
+  data_format format = format_with(plain_template);
+  format.end_tokens = {257, '|'};
+  EXPECT_EQ(read(two_questions, format).losses.unended, 0) << "any of them ends one";
+  format.end_tokens.clear();
+  EXPECT_EQ(read(two_questions, format).losses.unended, 0) << "nothing ends answers";
+  EXPECT_EQ(read("{\"text\":\"ab\"}", format_with(plain_template)).losses.unended, 0);
 }
 
 TEST(training_data, completions_are_learned_with_their_end) {
@@ -293,6 +352,21 @@ TEST(training_data, bad_lines_are_reported_by_number) {
   EXPECT_THAT(refusal_of("{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}", format_with(plain_template)),
               testing::HasSubstr("assistant"));
   EXPECT_THAT(refusal_of("\n", format_with("")), testing::HasSubstr("nothing to learn"));
+}
+
+TEST(training_data, preferences_are_refused) {
+  const std::string chat = R"({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}])";
+  const std::string completion = R"({"prompt":"a","completion":"b")", dpo = R"({"prompt":"a","chosen":"b")";
+  for (const std::string& bad :
+       {completion + R"(,"label":false})", completion + R"(,"label":true})", completion + R"(,"rejected":"c"})",
+        chat + R"(,"chosen":[],"rejected":[]})", chat + R"(,"preferred_output":[]})", dpo + R"(,"rejected":"c"})",
+        std::string(R"({"input":{"messages":[]},"preferred_output":[],"non_preferred_output":[]})")})
+    EXPECT_THAT(refusal_of("\n" + bad, format_with(plain_template)),
+                testing::HasSubstr("d.jsonl:2: is preference data: only answers to be learned are taken"))
+        << bad;
+  for (const std::string& good : {completion + R"(,"label":"sums","chosen":null})", completion + R"(,"label":null})",
+                                  chat + R"(,"label":true})", std::string(R"({"text":"a","label":true})")})
+    EXPECT_EQ(refusal_of(good, format_with(plain_template)), "") << good;
 }
 
 TEST(training_data, lines_of_json_are_lines_under_any_name) {
@@ -423,6 +497,28 @@ TEST(training_data, what_is_learned_ends_as_answers_end) {
   EXPECT_EQ(last({}, R"({"eos_token": "</s>"})"), 95);
   EXPECT_EQ(last({7, 8}, R"({"eos_token": "</s>"})"), 95) << "it ends answers as well";
   EXPECT_EQ(last({7, 8}, "{}"), 7);
+}
+
+/// Head and trainer read data on different days and in different zones, and have to make the same of it.
+TEST(training_data, dates_that_the_template_writes_are_the_same_everywhere_and_on_every_day) {
+  const test::temp_folder folder;
+  folder.write("tokenizer.json", test::letters_tokenizer().dump());
+  folder.write("tokenizer_config.json", "{}");
+  folder.write("chat_template.jinja",
+               "{{ strftime_now('%d-%b-%Y') }}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
+               "{% if add_generation_prompt %}<assistant>{% endif %}");
+  model_config config;
+  config.vocab_size = 96;
+  const std::string line = R"({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]})";
+  for (const char* zone : {"UTC", "XXX-14", "XXX12"}) {
+    ::setenv("TZ", zone, 1);
+    ::tzset();
+    const data_format format = data_format_of(folder.path(), config, 64);
+    EXPECT_EQ(format.tokens->decode(read(line, format).examples.at(0).tokens, false), "26-Jul-2024<user>a<assistant>b")
+        << zone;
+  }
+  ::unsetenv("TZ");
+  ::tzset();
 }
 
 TEST(training_data, a_summary_says_what_the_examples_come_to) {

@@ -155,6 +155,37 @@ TEST_F(fine_tuning, what_cannot_be_trained_is_refused_by_field) {
   EXPECT_EQ(refused("metadata", {{"who", 5}}, 400), "metadata");
 }
 
+TEST_F(fine_tuning, a_hyperparameter_in_a_place_where_it_would_be_ignored_is_refused_by_name) {
+  const std::string file = upload_data("{\"text\":\"abc\"}\n");
+  const auto error_with = [&](const char* key, const json& value) {
+    json body{{"model", "letters"}, {"training_file", file}};
+    body[key] = value;
+    const json error = error_of("/v1/fine_tuning/jobs", body, 400);
+    EXPECT_EQ(error["code"], "unknown_parameter") << key;
+    return error;
+  };
+  for (const char* key : {"epochs", "steps", "lr", "warmup", "rslora", "best", "batch", "accumulate", "held_out",
+                          "lora_rank", "learning_rate", "target_modules", "batch_size"})
+    EXPECT_EQ(error_with(key, 1)["param"], key);
+  const json beside = error_with("method", {{"type", "supervised"}, {"hyperparameters", {{"n_epochs", 9}}}});
+  EXPECT_EQ(beside["param"], "hyperparameters");
+  EXPECT_EQ(beside["message"],
+            "method.hyperparameters is unknown: there are type, supervised; hyperparameters stand in "
+            "method.supervised.hyperparameters");
+  EXPECT_EQ(error_with("method", {{"type", "supervised"}, {"supervised", {{"n_epochs", 9}}}})["param"], "n_epochs");
+  EXPECT_EQ(error_with("method", {{"supervised", {{"hyperparameters", {{"lr", 1}}}}}})["param"], "lr");
+}
+
+TEST_F(fine_tuning, fields_that_are_null_or_nobody_s_are_taken) {
+  auto made = post("/v1/fine_tuning/jobs", {{"model", "letters"},
+                                            {"training_file", upload_data("{\"text\":\"abc\"}\n")},
+                                            {"learning_rate", nullptr},
+                                            {"x_client", "ours"},
+                                            {"method", {{"type", "supervised"}, {"dpo", nullptr}}}});
+  training_.take<command_call>().answer({{}, "bad", command_fault::bad_input});
+  EXPECT_EQ(made.get().status, 400);
+}
+
 TEST_F(fine_tuning, data_that_is_refused_is_the_client_s_fault) {
   const std::string file = upload_data("{\"text\":\n");
   auto made = post("/v1/fine_tuning/jobs", {{"model", "letters"}, {"training_file", file}});
