@@ -17,28 +17,57 @@ bool is_text(const json& object, const char* key) {
   return object.is_object() && object.contains(key) && object[key].is_string();
 }
 
-/// Of {"type": "text", "text"} or {"type": "refusal", "refusal"}; nothing where it is neither.
-std::optional<std::string> text_of_part(const json& part) {
-  if (!part.is_object()) return {};
-  const json type = part.value("type", json("text"));
-  if (type != "text" && type != "refusal") return {};
-  const auto key = type.get<std::string>();
-  if (!is_text(part, key.c_str())) return {};
-  return part[key].get<std::string>();
+/// Formatted only for a refusal: a message may have millions of parts.
+struct part_place {
+  const std::string& message;
+  std::size_t index;
+
+  std::string text() const { return fmt::format("{}.content[{}]", message, index); }
+};
+
+/// Which field of a part says something: vLLM reads those of all these types as text.
+std::string field_of_part(const json& part, bool is_assistants, const part_place& at) {
+  if (!part.is_object()) refuse("{} should be a text or an object", at.text());
+  const auto found = part.find("type");
+  if (found == part.end() && part.contains("text")) return "text";
+  if (found == part.end() || !found->is_string()) refuse("{} should have a text as type", at.text());
+  const auto& type = found->get_ref<const std::string&>();
+  if (type == "text" || type == "input_text" || type == "output_text") return "text";
+  if (type == "refusal" || (type == "thinking" && is_assistants)) return type;
+  refuse("{} is of the type {}: only text is served", at.text(), type.substr(0, 40));
 }
 
-/// A text, or a list of parts, which become one text with a line for each, as in vLLM and llama.cpp.
-std::string joined_content(const json& content, const std::string& where) {
-  if (content.is_string()) return content.get<std::string>();
-  if (!content.is_array()) refuse("{}.content should be a text or a list of parts", where);
-  std::string text;
-  for (const json& part : content) {
-    const auto of_part = text_of_part(part);
-    if (!of_part) refuse("{}.content has a part that is no text: only text is served", where);
-    if (!text.empty()) text += '\n';
-    text += *of_part;
+/// Nothing is an empty text.
+std::string text_of_part(const json& part, const std::string& field, const part_place& at) {
+  const auto found = part.find(field);
+  if (found == part.end() || found->is_null()) return {};
+  if (!found->is_string()) refuse("{} should have a text as {}", at.text(), field);
+  return found->get<std::string>();
+}
+
+void add_line(std::string& to, const std::string& line) {
+  if (line.empty()) return;
+  if (!to.empty()) to += '\n';
+  to += line;
+}
+
+/// A list of parts becomes one text with a line for each that says something, as in vLLM. What an assistant thought is
+/// told from what it said, unless the message has its thoughts already.
+void join_parts(json& message, const std::string& where) {
+  const json parts = std::exchange(message["content"], "");
+  const bool is_assistants = message["role"] == "assistant";
+  std::string text, thought;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const part_place at{where, i};
+    if (parts[i].is_string()) {
+      add_line(text, parts[i].get_ref<const std::string&>());
+      continue;
+    }
+    const std::string field = field_of_part(parts[i], is_assistants, at);
+    add_line(field == "thinking" ? thought : text, text_of_part(parts[i], field, at));
   }
-  return text;
+  message["content"] = std::move(text);
+  if (!thought.empty() && !message.contains("reasoning_content")) message["reasoning_content"] = std::move(thought);
 }
 
 std::optional<json> parsed(const std::string& arguments, const std::string& where) {
@@ -101,7 +130,11 @@ void prepare_message(json& message, const std::string& where) {
   json& content = message["content"];
   if (content.is_null() && !calls) refuse("{} has no content", where);
   // Of calls alone: many templates add a text to it, or would print "None".
-  content = content.is_null() ? "" : joined_content(content, where);
+  if (content.is_null()) content = "";
+  if (content.is_array())
+    join_parts(message, where);
+  else if (!content.is_string())
+    refuse("{}.content should be a text or a list of parts", where);
 }
 
 }  // namespace

@@ -45,6 +45,31 @@ TEST(chat_messages, have_parts_put_together_and_arguments_opened) {
   EXPECT_EQ(repeated[0]["tool_calls"][0]["function"]["arguments"], json({{"a", 2}}));
 }
 
+TEST(chat_messages, have_all_parts_that_are_text) {
+  const auto content = [](const std::string& parts) {
+    return prepared((R"([{"role": "user", "content": [)" + parts + "]}]").c_str())[0]["content"];
+  };
+  EXPECT_EQ(content(R"("a", "b")"), "a\nb") << "as LangChain sends them";
+  EXPECT_EQ(content(R"({"type": "input_text", "text": "a"}, {"type": "output_text", "text": "b"}, {"text": "c"})"),
+            "a\nb\nc");
+  EXPECT_EQ(
+      content(R"("a", {"type": "refusal", "refusal": null}, {"type": "text"}, "", {"type": "text", "text": "b"})"),
+      "a\nb")
+      << "what says nothing has no line";
+  EXPECT_EQ(content(R"({"type": "text", "text": null})"), "");
+  EXPECT_EQ(content(""), "");
+}
+
+TEST(chat_messages, have_thoughts_among_parts_apart_from_what_is_said) {
+  const auto answer = [](const std::string& fields) {
+    const std::string parts = R"([{"type": "thinking", "thinking": "b"}, "a", {"type": "thinking", "thinking": "c"}])";
+    return prepared((R"([{"role": "assistant", "content": )" + parts + fields + "}]").c_str())[0];
+  };
+  const json both{{"role", "assistant"}, {"content", "a"}, {"reasoning_content", "b\nc"}};
+  EXPECT_EQ(answer(""), both);
+  EXPECT_EQ(answer(R"(, "reasoning_content": "b\nc")"), both) << "which are sent once more";
+}
+
 TEST(chat_format, gives_thoughts_to_a_template_that_calls_them_thinking) {
   chat_sources sources;
   sources.usual =
@@ -96,8 +121,18 @@ TEST(chat_messages, say_which_one_is_wrong) {
   EXPECT_THAT(says(R"([5])"), HasSubstr("messages[0] should be an object with a role"));
   EXPECT_THAT(says(R"([{"role": "user"}])"), HasSubstr("messages[0] has no content"));
   EXPECT_THAT(says(R"([{"role": "user", "content": 5}])"), HasSubstr("messages[0].content"));
-  EXPECT_THAT(says(R"([{"role": "user", "content": [{"type": 5, "text": "x"}]}])"), HasSubstr("no text"));
-  EXPECT_THAT(says(R"([{"role": "user", "content": [{"type": "image_url"}]}])"), HasSubstr("no text"));
+  const auto says_of_part = [&](const std::string& part) {
+    return says((R"([{"role": "user", "content": ["x", )" + part + "]}]").c_str());
+  };
+  EXPECT_EQ(says_of_part("5"), "messages[0].content[1] should be a text or an object");
+  for (const char* part : {R"({"type": 5, "text": "x"})", R"({"image_url": "x"})", "{}"})
+    EXPECT_EQ(says_of_part(part), "messages[0].content[1] should have a text as type") << part;
+  EXPECT_EQ(says_of_part(R"({"type": "text", "text": 5})"), "messages[0].content[1] should have a text as text");
+  EXPECT_EQ(says_of_part(R"({"type": "image_url"})"),
+            "messages[0].content[1] is of the type image_url: only text is served");
+  EXPECT_EQ(says_of_part(R"({"type": "thinking", "thinking": "y"})"),
+            "messages[0].content[1] is of the type thinking: only text is served")
+      << "of a user, whose thoughts no template writes";
   EXPECT_THAT(says(R"([{"role": "assistant", "tool_calls": [5]}])"), HasSubstr("messages[0].tool_calls"));
   EXPECT_THAT(says(R"([{"role": "assistant", "tool_calls": ["go"]}])"), HasSubstr("messages[0].tool_calls"));
   EXPECT_EQ(says(R"([{"role": "assistant", "tool_calls": [{"function": {"arguments": "{"}}]}])"), "")
