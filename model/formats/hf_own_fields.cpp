@@ -107,17 +107,17 @@ void glm(const fields&, const family_defaults&, model_config& into) {
   into.out_bias = false;  // whatever attention_bias says
 }
 
-void read_shared_experts(const fields& config, std::int64_t usual, model_config& into) {
+void read_shared_experts(const fields& config, std::int64_t usual, double usual_factor, model_config& into) {
   const std::int64_t shared = config.integer("n_shared_experts").value_or(usual);
   if (shared < 0 || shared > 1024) refuse("{}: \"n_shared_experts\" is {}", config.where(), shared);
   into.experts.shared_ffn = shared * into.ffn;
-  into.experts.share_factor = factor(config, "routed_scaling_factor");
+  into.experts.share_factor = factor(config, "routed_scaling_factor", usual_factor);
 }
 
 void glm_moe(const fields& config, const family_defaults& defaults, model_config& into) {
   glm(config, defaults, into);
   into.qk_norm = config.boolean("use_qk_norm").value_or(false);
-  read_shared_experts(config, 1, into);
+  read_shared_experts(config, 1, 1.0, into);
   into.experts.groups = config.integer("n_group").value_or(1);
   into.experts.groups_taken = config.integer("topk_group").value_or(1);
   into.experts.group_best = 2;
