@@ -195,6 +195,22 @@ TEST(hf_config, of_models_that_see_pictures_the_language_model_is_read) {
   EXPECT_THAT(refusal_of({{"model_type", "mistral3"}, {"text_config", small("qwen3")}}), HasSubstr("mistral3"));
 }
 
+TEST(hf_config, what_qwens_that_see_pictures_leave_out_is_not_what_the_language_model_alone_would_have) {
+  const auto rope = [](const char* type, const json& text = json::object()) {
+    const json part = with({{"hidden_size", 512}, {"num_attention_heads", 4}, {"num_key_value_heads", 2}}, text);
+    return parse({{"model_type", type}, {"text_config", part}}).rope.theta;
+  };
+  EXPECT_TRUE(rope("qwen2_vl") == 1e6 && rope("qwen2_5_vl") == 1e6);
+  EXPECT_TRUE(rope("qwen3_vl") == 5e5 && rope("qwen3_vl_moe") == 5e5);
+  EXPECT_EQ(rope("qwen3_vl", {{"rope_theta", 7e3}}), 7e3);
+  EXPECT_EQ(rope("qwen3_vl", {{"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 7e3}}}}), 7e3);
+  const json slides = {{"num_hidden_layers", 82}, {"use_sliding_window", true}, {"sliding_window", 9}};
+  const auto windows = parse(with(small("qwen2_5_vl"), slides)).windows;
+  ASSERT_EQ(windows.size(), 82u);
+  EXPECT_TRUE(windows[79] == 0 && windows[80] == 9) << "behind the first 80";
+  EXPECT_EQ(parse(with(with(small("qwen2_5_vl"), slides), {{"max_window_layers", 1}})).windows[1], 9);
+}
+
 TEST(hf_config, of_a_model_that_sees_pictures_the_embeddings_may_be_the_head_where_either_flag_says_so) {
   const auto tied = [](const json& whole, const json& text) {
     return parse(with({{"model_type", "mistral3"}, {"text_config", with(small("mistral"), text)}}, whole))
