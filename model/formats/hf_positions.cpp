@@ -215,19 +215,31 @@ struct window_rule {
   bool by_flag;        ///< only with "use_sliding_window"
   bool (*slides)(std::int64_t layer, std::int64_t bound);
   std::int64_t usual_bound = 0;  ///< where the file lacks "max_window_layers"; 0: this family has no bound
+  bool in_all_layers = false;    ///< whatever "layer_types" says, which its class does not read
 };
 
-constexpr window_rule window_rules[] = {{"mistral", 4096, false, all},     {"phi3", 0, false, all},
-                                        {"mixtral", 0, false, all},        {"ministral3", 0, false, all},
-                                        {"qwen3moe", 4096, true, all},     {"qwen2moe", 4096, true, even_below, 28},
-                                        {"gemma2", 4096, false, even},     {"gpt-oss", 128, false, even},
-                                        {"qwen2", 4096, true, behind, 28}, {"qwen3", 4096, true, behind, 28}};
+constexpr window_rule window_rules[] = {
+    {"mistral", 4096, false, all},          {"phi3", 0, false, all, 0, true},
+    {"mixtral", 0, false, all, 0, true},    {"ministral3", 0, false, all, 0, true},
+    {"qwen3moe", 4096, true, all, 0, true}, {"qwen2moe", 4096, true, even_below, 28},
+    {"gemma2", 4096, false, even},          {"gpt-oss", 128, false, even},
+    {"qwen2", 4096, true, behind, 28},      {"qwen3", 4096, true, behind, 28}};
+
+void check_windows_in_all_layers(const fields& config, std::int64_t size, const model_config& model) {
+  const auto other = std::ranges::find_if(model.windows, [&](std::int64_t window) { return window != size; });
+  if (other == model.windows.end()) return;
+  refuse(
+      "{}: \"layer_types\" lets layer {} see all, but all layers of {} have the \"sliding_window\": remove "
+      "\"layer_types\", or make \"sliding_window\" null",
+      config.where(), other - model.windows.begin(), model.family);
+}
 
 void read_windows_by(const window_rule& rule, const fields& config, bool slides, model_config& into) {
   const std::int64_t usual = rule.usual_bound;
   const std::int64_t bound = usual == 0 ? 0 : config.integer("max_window_layers").value_or(usual);
   const std::int64_t size = !rule.by_flag || slides ? window_size(config, rule.usual) : 0;
   read_windows(config, size, into, [&](std::int64_t i) { return rule.slides(i, bound); });
+  if (rule.in_all_layers) check_windows_in_all_layers(config, size, into);
 }
 
 /// 1 or 0 for each layer: whether it turns its heads. Where that is absent, every n-th does not.
@@ -298,7 +310,8 @@ void read_layers(const fields& config, model_config& into) {
   if (into.family == "smollm3") {
     read_layers_without_rope(config, into);
     const auto turns_not = [&](std::int64_t i) { return into.rope_of(i) == layer_rope::none; };
-    read_windows(config, slides ? window_size(config, 0) : 0, into, turns_not);
+    const bool may_slide = slides || config.has("layer_types");  // which counts whatever the flag says
+    read_windows(config, may_slide ? window_size(config, 0) : 0, into, turns_not);
   }
   if (std::all_of(into.windows.begin(), into.windows.end(), [](auto size) { return size == 0; })) into.windows.clear();
 }

@@ -163,6 +163,19 @@ TEST(hf_config, windows_follow_the_family) {
               ElementsAre(7, 0));
 }
 
+TEST(hf_config, layer_types_are_refused_where_a_family_has_windows_in_all_layers) {
+  const json types = {"sliding_attention", "full_attention"};
+  for (const char* type : {"phi3", "mixtral", "qwen3_moe", "ministral3"}) {
+    const json listed = with(small(type), {{"head_dim", 4}, {"use_sliding_window", true}, {"layer_types", types}});
+    EXPECT_THAT(refusal_of(with(listed, {{"sliding_window", 7}})),
+                AllOf(HasSubstr("\"layer_types\" lets layer 1 see all"), HasSubstr("make \"sliding_window\" null")))
+        << type;
+    EXPECT_TRUE(parse(with(listed, {{"sliding_window", nullptr}})).windows.empty()) << type;
+    const json same = {{"sliding_window", 7}, {"layer_types", {"sliding_attention", "sliding_attention"}}};
+    EXPECT_THAT(parse(with(listed, same)).windows, ElementsAre(7, 7)) << type;
+  }
+}
+
 TEST(hf_config, qwen_families_differ_in_bias_norm_and_head_size) {
   const auto two = parse(small("qwen2")), three = parse(small("qwen3"));
   EXPECT_TRUE(two.qkv_bias && !two.out_bias && !two.qk_norm);

@@ -61,6 +61,9 @@ TEST(hf_config, smollm3_has_layers_that_do_not_turn_their_heads) {
   EXPECT_THAT(parse(with(small("smollm3"), {{"no_rope_layers", {0, 1}}})).layer_ropes, ElementsAre(none, global));
   const json slides = {{"use_sliding_window", true}, {"sliding_window", 9}, {"no_rope_layer_interval", 2}};
   EXPECT_THAT(parse(with(small("smollm3"), slides)).windows, ElementsAre(0, 9));
+  const json listed = {{"sliding_window", 9}, {"layer_types", {"sliding_attention", "full_attention"}}};
+  EXPECT_THAT(parse(with(small("smollm3"), listed)).windows, ElementsAre(9, 0)) << "whatever use_sliding_window says";
+  EXPECT_TRUE(parse(with(small("smollm3"), {{"sliding_window", 9}})).windows.empty());
 }
 
 json small_gemma(const json& more = json::object()) {
