@@ -24,10 +24,8 @@ float read_cap(const fields& config, std::string_view key, double usual) {
   return factor(config, key, config.names(key) ? 0.0 : usual);
 }
 
-void read_caps(const fields& config, double scores, double logits, model_config& into) {
+void read_scores(const fields& config, model_config& into) {
   into.score_dim = static_cast<double>(positive(config, "query_pre_attn_scalar", 256));
-  into.score_cap = read_cap(config, "attn_logit_softcapping", scores);
-  into.logit_cap = read_cap(config, "final_logit_softcapping", logits);
   refuse_unless(config, "use_bidirectional_attention", false);
 }
 
@@ -123,12 +121,16 @@ void glm_moe(const fields& config, const family_defaults& defaults, model_config
   into.experts.group_best = 2;
 }
 
+/// Its classes cap no scores, whatever attn_logit_softcapping says, and the one that sees pictures no logits either.
 void gemma3(const fields& config, const family_defaults&, model_config& into) {
-  read_caps(config, 0, 0, into);
+  read_scores(config, into);
+  if (!into.sees_pictures) into.logit_cap = read_cap(config, "final_logit_softcapping", 0);
 }
 
 void gemma2(const fields& config, const family_defaults&, model_config& into) {
-  read_caps(config, 50, 30, into);
+  read_scores(config, into);
+  into.score_cap = read_cap(config, "attn_logit_softcapping", 50);
+  into.logit_cap = read_cap(config, "final_logit_softcapping", 30);
 }
 
 void gpt_oss(const fields& config, const family_defaults&, model_config& into) {

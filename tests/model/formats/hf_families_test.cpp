@@ -162,8 +162,14 @@ TEST(hf_config, gemma2_caps_scores_and_logits) {
   EXPECT_TRUE(config.layer_ropes.empty() && config.rope.theta == 1e4);
   const auto uncapped = parse(with(base, {{"attn_logit_softcapping", nullptr}, {"final_logit_softcapping", 20.0}}));
   EXPECT_TRUE(uncapped.score_cap == 0 && uncapped.logit_cap == 20);
-  const auto third = parse(small_gemma({{"final_logit_softcapping", 20.0}}));
-  EXPECT_TRUE(third.score_cap == 0 && third.logit_cap == 20);
+}
+
+TEST(hf_config, gemma3_caps_what_its_classes_cap) {
+  const json caps = small_gemma({{"attn_logit_softcapping", 10.0}, {"final_logit_softcapping", 20.0}});
+  const auto reading = parse(caps), seeing = parse({{"model_type", "gemma3"}, {"text_config", caps}});
+  EXPECT_TRUE(reading.score_cap == 0 && reading.logit_cap == 20);
+  EXPECT_TRUE(seeing.score_cap == 0 && seeing.logit_cap == 0);
+  EXPECT_EQ(parse(small_gemma()).logit_cap, 0);
 }
 
 TEST(hf_config, queries_of_ministral_grow_with_the_position) {
