@@ -158,19 +158,31 @@ void read_rope(const fields& config, const nlohmann::json& object, const std::st
   into.original_context = rope.integer(original).value_or(into.original_context);
 }
 
+/// Of layers that see all. What rope_scaling says takes the place of what rope_parameters say; Gemma 4 reads the latter
+/// alone.
+void read_wide_rope(const fields& config, const fields& ropes, model_config& into) {
+  const auto* newer = ropes.find("full_attention");
+  const auto* old = into.family == "gemma4" ? nullptr : config.find("rope_scaling");
+  const std::string where = old ? config.where() + ": rope_scaling" : ropes.where() + ": full_attention";
+  auto rope = nlohmann::json::object();
+  for (const auto* each : {newer, old}) {
+    if (!each) continue;
+    const fields checked(*each, where);  // an object, or it is refused
+    rope.update(*each);
+  }
+  read_rope(config, rope, where, into, into.rope);
+}
+
 /// Gemma 3, Gemma 4 and OLMo 3 have one rope for layers that see all and one for those with a window. Older files give
 /// the first one's scaling alone, and OLMo's one theta for both.
 void read_two_ropes(const fields& config, model_config& into) {
   into.local_rope.theta =
       into.family == "olmo3" ? into.rope.theta : config.number("rope_local_base_freq").value_or(10000.0);
   const auto* by_layer = config.find("rope_parameters");
-  const auto* old = config.find("rope_scaling");
   if (into.family == "gemma4" && !by_layer) refuse("{}: lacks \"rope_parameters\"", config.where());
-  if (old && !old->empty()) read_rope(config, *old, config.where() + ": rope_scaling", into, into.rope);
-  if (!by_layer) return;
-  const fields ropes(*by_layer, config.where() + ": rope_parameters");
-  if (const auto* wide = ropes.find("full_attention"))
-    read_rope(config, *wide, ropes.where() + ": full_attention", into, into.rope);
+  const auto none = nlohmann::json::object();
+  const fields ropes(by_layer ? *by_layer : none, config.where() + ": rope_parameters");
+  read_wide_rope(config, ropes, into);
   if (const auto* local = ropes.find("sliding_attention"))
     read_rope(config, *local, ropes.where() + ": sliding_attention", into, into.local_rope);
   if (!into.local_rope.frequency_divisors.empty())

@@ -96,6 +96,21 @@ TEST(hf_config, gemma3_reads_two_ropes_in_both_spellings) {
   }
 }
 
+TEST(hf_config, of_two_ropes_the_old_field_changes_what_the_new_one_says) {
+  const json wide = {{"rope_type", "linear"}, {"factor", 8.0}, {"rope_theta", 5e5}};
+  const auto rope = [&](const char* type, const json& old) {
+    const json both = {{"rope_parameters", {{"full_attention", wide}}}, {"rope_scaling", old}, {"head_dim", 4}};
+    return parse(with(small(type), both)).rope;
+  };
+  for (const char* type : {"gemma3_text", "olmo3"}) {
+    const auto changed = rope(type, {{"factor", 4.0}, {"type", "default"}});
+    EXPECT_TRUE(changed.scaling == rope_scaling::linear && changed.factor == 4 && changed.theta == 5e5) << type;
+    EXPECT_EQ(rope(type, {{"rope_type", "default"}, {"rope_theta", 7e3}}).scaling, rope_scaling::none) << type;
+    EXPECT_EQ(rope(type, nullptr).factor, 8) << type;
+  }
+  EXPECT_THAT(refusal_of(small_gemma({{"rope_scaling", 3}})), HasSubstr("config.json: rope_scaling"));
+}
+
 TEST(hf_config, a_layer_of_gemma3_with_a_window_has_the_local_rope_whoever_names_it) {
   using enum layer_rope;
   const json types = {"full_attention", "sliding_attention"};
