@@ -133,11 +133,12 @@ double usual_part(const model_config& model) {
   return is_of_glm(model) ? 0.5 : has_delta_layers(model.family) ? 0.25 : 1.0;
 }
 
+/// All of it where the file says null.
 void read_turned_part(const fields& object, std::optional<double> usual, model_config& into) {
   constexpr std::string_view key = "partial_rotary_factor";
   const auto given = object.number(key);
   if (!given && !usual) return;
-  const double part = given.value_or(usual.value_or(1.0));
+  const double part = given.value_or(object.names(key) ? 1.0 : usual.value_or(1.0));
   into.rotary_dim = into.latent.turned;  // 0 for all others: all of it
   if (part == 1.0) return;
   if (!turns_parts(into) || !(part > 0 && part < 1))

@@ -216,6 +216,16 @@ TEST(hf_config, glm_and_ernie_turn_neighbours) {
   EXPECT_FALSE(parse(small("llama")).turns_neighbours);
 }
 
+TEST(hf_config, all_of_each_head_is_turned_where_the_file_says_null_for_the_part) {
+  for (const char* type : {"glm", "glm4", "glm4_moe", "qwen3_next"}) {
+    const json base = with(small(type), {{"head_dim", 16}});
+    EXPECT_LT(parse(base).turned_dim(), 16) << type;
+    EXPECT_EQ(parse(with(base, {{"partial_rotary_factor", nullptr}})).turned_dim(), 16) << type;
+    const json both = {{"partial_rotary_factor", nullptr}, {"rope_parameters", {{"partial_rotary_factor", 0.75}}}};
+    EXPECT_EQ(parse(with(base, both)).turned_dim(), 12) << type;
+  }
+}
+
 TEST(hf_config, cohere_has_an_mlp_beside_attention_and_layers_that_do_not_turn) {
   const auto first = parse({{"model_type", "cohere"}});
   EXPECT_TRUE(first.parallel && first.turns_neighbours && first.norm == norm_kind::layer && !first.norm_bias);
