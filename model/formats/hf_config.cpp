@@ -125,19 +125,22 @@ void read_tokens(const fields& config, const family_defaults& defaults, model_co
   detail::set_begin_token(begins.empty() ? usual : begins.front(), into);
 }
 
-/// Models that also see pictures, and what the language model within is.
+/// Models that also see pictures, what the language model within is, and what holds where their files leave it out: 0
+/// where that is what holds for the family alone.
 struct seeing_family {
   std::string_view type, text_type;
+  double theta = 0;
+  std::int64_t max_window_layers = 0;
 };
 constexpr std::array<seeing_family, 12> seeing = {{{"gemma3", "gemma3_text"},
                                                    {"gemma4", "gemma4_text"},
                                                    {"gemma4_unified", "gemma4_text"},
                                                    {"mistral3", "mistral"},
                                                    {"mistral3", "ministral3"},
-                                                   {"qwen2_vl", "qwen2"},
-                                                   {"qwen2_5_vl", "qwen2"},
-                                                   {"qwen3_vl", "qwen3"},
-                                                   {"qwen3_vl_moe", "qwen3_moe"},
+                                                   {"qwen2_vl", "qwen2", 1e6, 80},
+                                                   {"qwen2_5_vl", "qwen2", 1e6, 80},
+                                                   {"qwen3_vl", "qwen3", 5e5},
+                                                   {"qwen3_vl_moe", "qwen3_moe", 5e5},
                                                    {"qwen3_5", "qwen3_5_text"},
                                                    {"qwen3_5_moe", "qwen3_5_moe_text"},
                                                    {"lfm2_vl", "lfm2"}}};
@@ -161,6 +164,14 @@ bool may_be_tied(const fields& whole, const fields& text) {
   return false;
 }
 
+void fill_in(const seeing_family& family, nlohmann::json& part) {
+  const auto fill = [&](const char* key, auto usual) {
+    if (usual != 0 && (!part.contains(key) || part[key].is_null())) part[key] = usual;
+  };
+  fill("rope_theta", family.theta);
+  fill("max_window_layers", family.max_window_layers);
+}
+
 /// Of a model that also sees pictures: what its language model is. Most have an object for that, others have it
 /// between what pictures need. Of others none.
 std::optional<nlohmann::json> text_part_of(const nlohmann::json& object, const std::string& where) {
@@ -176,6 +187,7 @@ std::optional<nlohmann::json> text_part_of(const nlohmann::json& object, const s
     part["tie_word_embeddings"] = true;
     part.erase("tie_embedding");
   }
+  fill_in(*family, part);
   part["model_type"] = family->text_type;
   part.erase("architectures");
   return part;

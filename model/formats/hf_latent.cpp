@@ -39,26 +39,32 @@ struct group_defaults {
   std::int64_t count, taken;
 };
 
+struct third_defaults {
+  latent_defaults latent;
+  group_defaults groups;
+  double share_factor;
+};
+
 void read_groups(const fields& config, const group_defaults& usual, model_config& into) {
   into.experts.groups = config.integer("n_group").value_or(usual.count);
   into.experts.groups_taken = config.integer("topk_group").value_or(usual.taken);
 }
 
 /// Of experts that are chosen by sigmoids and biases.
-void read_third(const fields& config, const latent_defaults& latent, const group_defaults& groups, model_config& into) {
-  read_latent(config, latent, into);
-  read_shared_experts(config, 1, into);
+void read_third(const fields& config, const third_defaults& usual, model_config& into) {
+  read_latent(config, usual.latent, into);
+  read_shared_experts(config, 1, usual.share_factor, into);
   check_scoring(config, "sigmoid");
   into.experts.sigmoid_shares = into.experts.choice_bias = true;
   into.experts.group_best = 2;
-  read_groups(config, groups, into);
+  read_groups(config, usual.groups, into);
 }
 
 }  // namespace
 
 void deepseek2(const fields& config, const family_defaults&, model_config& into) {
   read_latent(config, {.query_rank = 1536, .plain = 128, .value = 128}, into);
-  read_shared_experts(config, 2, into);
+  read_shared_experts(config, 2, 1.0, into);
   check_scoring(config, "softmax");
   refuse_unless(config, "norm_topk_prob", false);
   const std::string method = config.text("topk_method").value_or("greedy");
@@ -69,11 +75,19 @@ void deepseek2(const fields& config, const family_defaults&, model_config& into)
 }
 
 void deepseek3(const fields& config, const family_defaults&, model_config& into) {
-  read_third(config, {.query_rank = 1536, .plain = 128, .value = 128}, {.count = 8, .taken = 4}, into);
+  read_third(config,
+             {.latent = {.query_rank = 1536, .plain = 128, .value = 128},
+              .groups = {.count = 8, .taken = 4},
+              .share_factor = 2.5},
+             into);
 }
 
 void glm_lite(const fields& config, const family_defaults&, model_config& into) {
-  read_third(config, {.query_rank = 768, .plain = 192, .value = 256}, {.count = 1, .taken = 1}, into);
+  read_third(config,
+             {.latent = {.query_rank = 768, .plain = 192, .value = 256},
+              .groups = {.count = 1, .taken = 1},
+              .share_factor = 1.8},
+             into);
 }
 
 }  // namespace troupe::detail::own_fields

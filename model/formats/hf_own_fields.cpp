@@ -24,10 +24,8 @@ float read_cap(const fields& config, std::string_view key, double usual) {
   return factor(config, key, config.names(key) ? 0.0 : usual);
 }
 
-void read_caps(const fields& config, double scores, double logits, model_config& into) {
+void read_scores(const fields& config, model_config& into) {
   into.score_dim = static_cast<double>(positive(config, "query_pre_attn_scalar", 256));
-  into.score_cap = read_cap(config, "attn_logit_softcapping", scores);
-  into.logit_cap = read_cap(config, "final_logit_softcapping", logits);
   refuse_unless(config, "use_bidirectional_attention", false);
 }
 
@@ -106,28 +104,32 @@ void glm(const fields&, const family_defaults&, model_config& into) {
   into.out_bias = false;  // whatever attention_bias says
 }
 
-void read_shared_experts(const fields& config, std::int64_t usual, model_config& into) {
+void read_shared_experts(const fields& config, std::int64_t usual, double usual_factor, model_config& into) {
   const std::int64_t shared = config.integer("n_shared_experts").value_or(usual);
   if (shared < 0 || shared > 1024) refuse("{}: \"n_shared_experts\" is {}", config.where(), shared);
   into.experts.shared_ffn = shared * into.ffn;
-  into.experts.share_factor = factor(config, "routed_scaling_factor");
+  into.experts.share_factor = factor(config, "routed_scaling_factor", usual_factor);
 }
 
 void glm_moe(const fields& config, const family_defaults& defaults, model_config& into) {
   glm(config, defaults, into);
   into.qk_norm = config.boolean("use_qk_norm").value_or(false);
-  read_shared_experts(config, 1, into);
+  read_shared_experts(config, 1, 1.0, into);
   into.experts.groups = config.integer("n_group").value_or(1);
   into.experts.groups_taken = config.integer("topk_group").value_or(1);
   into.experts.group_best = 2;
 }
 
+/// Its classes cap no scores, whatever attn_logit_softcapping says, and the one that sees pictures no logits either.
 void gemma3(const fields& config, const family_defaults&, model_config& into) {
-  read_caps(config, 0, 0, into);
+  read_scores(config, into);
+  if (!into.sees_pictures) into.logit_cap = read_cap(config, "final_logit_softcapping", 0);
 }
 
 void gemma2(const fields& config, const family_defaults&, model_config& into) {
-  read_caps(config, 50, 30, into);
+  read_scores(config, into);
+  into.score_cap = read_cap(config, "attn_logit_softcapping", 50);
+  into.logit_cap = read_cap(config, "final_logit_softcapping", 30);
 }
 
 void gpt_oss(const fields& config, const family_defaults&, model_config& into) {

@@ -20,6 +20,7 @@ reader llama, qwen2_moe, qwen3_moe, linear_attention, ernie, olmoe, glm, glm_moe
     ministral, granite, granite_moe, granite_hybrid, cohere, lfm2, lfm2_moe, deepseek2, deepseek3, glm_lite;
 
 /// Of an mlp beside the experts that is so many times as wide as one of them; and the factor of their shares.
-void read_shared_experts(const json_fields<nlohmann::json>& config, std::int64_t usual, model_config& into);
+void read_shared_experts(const json_fields<nlohmann::json>& config, std::int64_t usual, double usual_factor,
+                         model_config& into);
 
 }  // namespace troupe::detail::own_fields

@@ -133,11 +133,12 @@ double usual_part(const model_config& model) {
   return is_of_glm(model) ? 0.5 : has_delta_layers(model.family) ? 0.25 : 1.0;
 }
 
+/// All of it where the file says null.
 void read_turned_part(const fields& object, std::optional<double> usual, model_config& into) {
   constexpr std::string_view key = "partial_rotary_factor";
   const auto given = object.number(key);
   if (!given && !usual) return;
-  const double part = given.value_or(usual.value_or(1.0));
+  const double part = given.value_or(object.names(key) ? 1.0 : usual.value_or(1.0));
   into.rotary_dim = into.latent.turned;  // 0 for all others: all of it
   if (part == 1.0) return;
   if (!turns_parts(into) || !(part > 0 && part < 1))
@@ -158,19 +159,31 @@ void read_rope(const fields& config, const nlohmann::json& object, const std::st
   into.original_context = rope.integer(original).value_or(into.original_context);
 }
 
+/// Of layers that see all. What rope_scaling says takes the place of what rope_parameters say; Gemma 4 reads the latter
+/// alone.
+void read_wide_rope(const fields& config, const fields& ropes, model_config& into) {
+  const auto* newer = ropes.find("full_attention");
+  const auto* old = into.family == "gemma4" ? nullptr : config.find("rope_scaling");
+  const std::string where = old ? config.where() + ": rope_scaling" : ropes.where() + ": full_attention";
+  auto rope = nlohmann::json::object();
+  for (const auto* each : {newer, old}) {
+    if (!each) continue;
+    const fields checked(*each, where);  // an object, or it is refused
+    rope.update(*each);
+  }
+  read_rope(config, rope, where, into, into.rope);
+}
+
 /// Gemma 3, Gemma 4 and OLMo 3 have one rope for layers that see all and one for those with a window. Older files give
 /// the first one's scaling alone, and OLMo's one theta for both.
 void read_two_ropes(const fields& config, model_config& into) {
   into.local_rope.theta =
       into.family == "olmo3" ? into.rope.theta : config.number("rope_local_base_freq").value_or(10000.0);
   const auto* by_layer = config.find("rope_parameters");
-  const auto* old = config.find("rope_scaling");
   if (into.family == "gemma4" && !by_layer) refuse("{}: lacks \"rope_parameters\"", config.where());
-  if (old && !old->empty()) read_rope(config, *old, config.where() + ": rope_scaling", into, into.rope);
-  if (!by_layer) return;
-  const fields ropes(*by_layer, config.where() + ": rope_parameters");
-  if (const auto* wide = ropes.find("full_attention"))
-    read_rope(config, *wide, ropes.where() + ": full_attention", into, into.rope);
+  const auto none = nlohmann::json::object();
+  const fields ropes(by_layer ? *by_layer : none, config.where() + ": rope_parameters");
+  read_wide_rope(config, ropes, into);
   if (const auto* local = ropes.find("sliding_attention"))
     read_rope(config, *local, ropes.where() + ": sliding_attention", into, into.local_rope);
   if (!into.local_rope.frequency_divisors.empty())
@@ -215,19 +228,31 @@ struct window_rule {
   bool by_flag;        ///< only with "use_sliding_window"
   bool (*slides)(std::int64_t layer, std::int64_t bound);
   std::int64_t usual_bound = 0;  ///< where the file lacks "max_window_layers"; 0: this family has no bound
+  bool in_all_layers = false;    ///< whatever "layer_types" says, which its class does not read
 };
 
-constexpr window_rule window_rules[] = {{"mistral", 4096, false, all},     {"phi3", 0, false, all},
-                                        {"mixtral", 0, false, all},        {"ministral3", 0, false, all},
-                                        {"qwen3moe", 4096, true, all},     {"qwen2moe", 4096, true, even_below, 28},
-                                        {"gemma2", 4096, false, even},     {"gpt-oss", 128, false, even},
-                                        {"qwen2", 4096, true, behind, 28}, {"qwen3", 4096, true, behind, 28}};
+constexpr window_rule window_rules[] = {
+    {"mistral", 4096, false, all},          {"phi3", 0, false, all, 0, true},
+    {"mixtral", 0, false, all, 0, true},    {"ministral3", 0, false, all, 0, true},
+    {"qwen3moe", 4096, true, all, 0, true}, {"qwen2moe", 4096, true, even_below, 28},
+    {"gemma2", 4096, false, even},          {"gpt-oss", 128, false, even},
+    {"qwen2", 4096, true, behind, 28},      {"qwen3", 4096, true, behind, 28}};
+
+void check_windows_in_all_layers(const fields& config, std::int64_t size, const model_config& model) {
+  const auto other = std::ranges::find_if(model.windows, [&](std::int64_t window) { return window != size; });
+  if (other == model.windows.end()) return;
+  refuse(
+      "{}: \"layer_types\" lets layer {} see all, but all layers of {} have the \"sliding_window\": remove "
+      "\"layer_types\", or make \"sliding_window\" null",
+      config.where(), other - model.windows.begin(), model.family);
+}
 
 void read_windows_by(const window_rule& rule, const fields& config, bool slides, model_config& into) {
   const std::int64_t usual = rule.usual_bound;
   const std::int64_t bound = usual == 0 ? 0 : config.integer("max_window_layers").value_or(usual);
   const std::int64_t size = !rule.by_flag || slides ? window_size(config, rule.usual) : 0;
   read_windows(config, size, into, [&](std::int64_t i) { return rule.slides(i, bound); });
+  if (rule.in_all_layers) check_windows_in_all_layers(config, size, into);
 }
 
 /// 1 or 0 for each layer: whether it turns its heads. Where that is absent, every n-th does not.
@@ -298,7 +323,8 @@ void read_layers(const fields& config, model_config& into) {
   if (into.family == "smollm3") {
     read_layers_without_rope(config, into);
     const auto turns_not = [&](std::int64_t i) { return into.rope_of(i) == layer_rope::none; };
-    read_windows(config, slides ? window_size(config, 0) : 0, into, turns_not);
+    const bool may_slide = slides || config.has("layer_types");  // which counts whatever the flag says
+    read_windows(config, may_slide ? window_size(config, 0) : 0, into, turns_not);
   }
   if (std::all_of(into.windows.begin(), into.windows.end(), [](auto size) { return size == 0; })) into.windows.clear();
 }

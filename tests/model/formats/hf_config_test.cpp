@@ -163,6 +163,19 @@ TEST(hf_config, windows_follow_the_family) {
               ElementsAre(7, 0));
 }
 
+TEST(hf_config, layer_types_are_refused_where_a_family_has_windows_in_all_layers) {
+  const json types = {"sliding_attention", "full_attention"};
+  for (const char* type : {"phi3", "mixtral", "qwen3_moe", "ministral3"}) {
+    const json listed = with(small(type), {{"head_dim", 4}, {"use_sliding_window", true}, {"layer_types", types}});
+    EXPECT_THAT(refusal_of(with(listed, {{"sliding_window", 7}})),
+                AllOf(HasSubstr("\"layer_types\" lets layer 1 see all"), HasSubstr("make \"sliding_window\" null")))
+        << type;
+    EXPECT_TRUE(parse(with(listed, {{"sliding_window", nullptr}})).windows.empty()) << type;
+    const json same = {{"sliding_window", 7}, {"layer_types", {"sliding_attention", "sliding_attention"}}};
+    EXPECT_THAT(parse(with(listed, same)).windows, ElementsAre(7, 7)) << type;
+  }
+}
+
 TEST(hf_config, qwen_families_differ_in_bias_norm_and_head_size) {
   const auto two = parse(small("qwen2")), three = parse(small("qwen3"));
   EXPECT_TRUE(two.qkv_bias && !two.out_bias && !two.qk_norm);
@@ -193,6 +206,22 @@ TEST(hf_config, of_models_that_see_pictures_the_language_model_is_read) {
   EXPECT_TRUE(flat.family == "qwen2" && flat.sees_pictures && flat.rope.scaling == rope_scaling::none);
   EXPECT_THAT(refusal_of(with(small("qwen2"), {{"rope_scaling", mrope}})), HasSubstr("mrope"));
   EXPECT_THAT(refusal_of({{"model_type", "mistral3"}, {"text_config", small("qwen3")}}), HasSubstr("mistral3"));
+}
+
+TEST(hf_config, what_qwens_that_see_pictures_leave_out_is_not_what_the_language_model_alone_would_have) {
+  const auto rope = [](const char* type, const json& text = json::object()) {
+    const json part = with({{"hidden_size", 512}, {"num_attention_heads", 4}, {"num_key_value_heads", 2}}, text);
+    return parse({{"model_type", type}, {"text_config", part}}).rope.theta;
+  };
+  EXPECT_TRUE(rope("qwen2_vl") == 1e6 && rope("qwen2_5_vl") == 1e6);
+  EXPECT_TRUE(rope("qwen3_vl") == 5e5 && rope("qwen3_vl_moe") == 5e5);
+  EXPECT_EQ(rope("qwen3_vl", {{"rope_theta", 7e3}}), 7e3);
+  EXPECT_EQ(rope("qwen3_vl", {{"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 7e3}}}}), 7e3);
+  const json slides = {{"num_hidden_layers", 82}, {"use_sliding_window", true}, {"sliding_window", 9}};
+  const auto windows = parse(with(small("qwen2_5_vl"), slides)).windows;
+  ASSERT_EQ(windows.size(), 82u);
+  EXPECT_TRUE(windows[79] == 0 && windows[80] == 9) << "behind the first 80";
+  EXPECT_EQ(parse(with(with(small("qwen2_5_vl"), slides), {{"max_window_layers", 1}})).windows[1], 9);
 }
 
 TEST(hf_config, of_a_model_that_sees_pictures_the_embeddings_may_be_the_head_where_either_flag_says_so) {

@@ -61,7 +61,7 @@ TEST(hf_experts, glm_chooses_experts_by_sigmoids_and_turns_half_of_each_head) {
               usual.experts.shared_ffn == 1408);
   EXPECT_TRUE(usual.experts.sigmoid_shares && usual.experts.choice_bias && usual.experts.whole_shares &&
               !usual.experts.shared_gate);
-  EXPECT_TRUE(usual.rotary_dim == 64 && !usual.qk_norm && !usual.qkv_bias);
+  EXPECT_TRUE(usual.rotary_dim == 64 && !usual.qk_norm && !usual.qkv_bias && usual.experts.share_factor == 1.0f);
   EXPECT_TRUE(!usual.has_experts(0) && usual.mlp_width(0) == 10944 && usual.has_experts(1));
   const json more = {{"n_shared_experts", 0}, {"first_k_dense_replace", 0}, {"routed_scaling_factor", 2.5}};
   const auto own =

@@ -61,6 +61,9 @@ TEST(hf_config, smollm3_has_layers_that_do_not_turn_their_heads) {
   EXPECT_THAT(parse(with(small("smollm3"), {{"no_rope_layers", {0, 1}}})).layer_ropes, ElementsAre(none, global));
   const json slides = {{"use_sliding_window", true}, {"sliding_window", 9}, {"no_rope_layer_interval", 2}};
   EXPECT_THAT(parse(with(small("smollm3"), slides)).windows, ElementsAre(0, 9));
+  const json listed = {{"sliding_window", 9}, {"layer_types", {"sliding_attention", "full_attention"}}};
+  EXPECT_THAT(parse(with(small("smollm3"), listed)).windows, ElementsAre(9, 0)) << "whatever use_sliding_window says";
+  EXPECT_TRUE(parse(with(small("smollm3"), {{"sliding_window", 9}})).windows.empty());
 }
 
 json small_gemma(const json& more = json::object()) {
@@ -91,6 +94,21 @@ TEST(hf_config, gemma3_reads_two_ropes_in_both_spellings) {
     EXPECT_TRUE(config.rope.scaling == rope_scaling::linear && config.rope.factor == 8);
     EXPECT_EQ(config.local_rope.scaling, rope_scaling::none);
   }
+}
+
+TEST(hf_config, of_two_ropes_the_old_field_changes_what_the_new_one_says) {
+  const json wide = {{"rope_type", "linear"}, {"factor", 8.0}, {"rope_theta", 5e5}};
+  const auto rope = [&](const char* type, const json& old) {
+    const json both = {{"rope_parameters", {{"full_attention", wide}}}, {"rope_scaling", old}, {"head_dim", 4}};
+    return parse(with(small(type), both)).rope;
+  };
+  for (const char* type : {"gemma3_text", "olmo3"}) {
+    const auto changed = rope(type, {{"factor", 4.0}, {"type", "default"}});
+    EXPECT_TRUE(changed.scaling == rope_scaling::linear && changed.factor == 4 && changed.theta == 5e5) << type;
+    EXPECT_EQ(rope(type, {{"rope_type", "default"}, {"rope_theta", 7e3}}).scaling, rope_scaling::none) << type;
+    EXPECT_EQ(rope(type, nullptr).factor, 8) << type;
+  }
+  EXPECT_THAT(refusal_of(small_gemma({{"rope_scaling", 3}})), HasSubstr("config.json: rope_scaling"));
 }
 
 TEST(hf_config, a_layer_of_gemma3_with_a_window_has_the_local_rope_whoever_names_it) {
@@ -159,8 +177,14 @@ TEST(hf_config, gemma2_caps_scores_and_logits) {
   EXPECT_TRUE(config.layer_ropes.empty() && config.rope.theta == 1e4);
   const auto uncapped = parse(with(base, {{"attn_logit_softcapping", nullptr}, {"final_logit_softcapping", 20.0}}));
   EXPECT_TRUE(uncapped.score_cap == 0 && uncapped.logit_cap == 20);
-  const auto third = parse(small_gemma({{"final_logit_softcapping", 20.0}}));
-  EXPECT_TRUE(third.score_cap == 0 && third.logit_cap == 20);
+}
+
+TEST(hf_config, gemma3_caps_what_its_classes_cap) {
+  const json caps = small_gemma({{"attn_logit_softcapping", 10.0}, {"final_logit_softcapping", 20.0}});
+  const auto reading = parse(caps), seeing = parse({{"model_type", "gemma3"}, {"text_config", caps}});
+  EXPECT_TRUE(reading.score_cap == 0 && reading.logit_cap == 20);
+  EXPECT_TRUE(seeing.score_cap == 0 && seeing.logit_cap == 0);
+  EXPECT_EQ(parse(small_gemma()).logit_cap, 0);
 }
 
 TEST(hf_config, queries_of_ministral_grow_with_the_position) {
@@ -190,6 +214,16 @@ TEST(hf_config, glm_and_ernie_turn_neighbours) {
   const auto biased = parse(with(small("ernie4_5"), {{"use_bias", true}}));
   EXPECT_TRUE(biased.qkv_bias && biased.out_bias && biased.mlp_bias);
   EXPECT_FALSE(parse(small("llama")).turns_neighbours);
+}
+
+TEST(hf_config, all_of_each_head_is_turned_where_the_file_says_null_for_the_part) {
+  for (const char* type : {"glm", "glm4", "glm4_moe", "qwen3_next"}) {
+    const json base = with(small(type), {{"head_dim", 16}});
+    EXPECT_LT(parse(base).turned_dim(), 16) << type;
+    EXPECT_EQ(parse(with(base, {{"partial_rotary_factor", nullptr}})).turned_dim(), 16) << type;
+    const json both = {{"partial_rotary_factor", nullptr}, {"rope_parameters", {{"partial_rotary_factor", 0.75}}}};
+    EXPECT_EQ(parse(with(base, both)).turned_dim(), 12) << type;
+  }
 }
 
 TEST(hf_config, cohere_has_an_mlp_beside_attention_and_layers_that_do_not_turn) {

@@ -78,6 +78,16 @@ TEST(hf_config, deepseek_takes_experts_of_the_best_groups) {
   EXPECT_EQ(parse(deepseek("deepseek_v2", {{"n_group", 4}, {"topk_group", 2}})).experts.groups, 1) << "greedy";
 }
 
+TEST(hf_config, shares_of_experts_are_multiplied_by_the_familys_factor_where_the_file_names_none) {
+  const auto factor = [](const char* type, const json& fields = json::object()) {
+    return parse(deepseek(type, fields)).experts.share_factor;
+  };
+  EXPECT_EQ(factor("deepseek_v2"), 1.0f);
+  EXPECT_EQ(factor("deepseek_v3"), 2.5f);
+  EXPECT_EQ(factor("glm4_moe_lite"), 1.8f);
+  EXPECT_EQ(factor("deepseek_v3", {{"routed_scaling_factor", 1.0}}), 1.0f);
+}
+
 TEST(hf_config, yarn_makes_the_scores_of_deepseek_larger) {
   EXPECT_FLOAT_EQ(parse(deepseek("deepseek_v3")).score_divisor(), std::sqrt(192.0f));
   const json rope{{"type", "yarn"},
