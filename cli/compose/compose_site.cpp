@@ -13,6 +13,7 @@
 #include "model/arch/fingerprint.hpp"
 #include "model/arch/gpu.hpp"
 #include "model/arch/kv_storage.hpp"
+#include "model/arch/tensor_split.hpp"
 #include "transport/collective/nccl_ranks.hpp"
 
 namespace troupe {
@@ -107,6 +108,8 @@ void fit_states(cluster_config& config, const model_config& model) {
 }
 
 void check_tensor(const cluster_config& config, const model_config& model) {
+  if (const auto missing = ranks_lack(model); config.tensor > 1 && !missing.empty())
+    refuse_at(config, "cluster.tensor", "{}: use 1{}", missing, model.is_one_stage() ? "" : ", and more stages");
   if (config.tensor > model.kv_heads)
     refuse_at(config, "cluster.tensor",
               "the model has {} heads of keys and values, and each worker of a stage needs one: use {} at most",
@@ -115,17 +118,6 @@ void check_tensor(const cluster_config& config, const model_config& model) {
 
 /// Of all nodes in the file: else a worker would end when it gets its layers, and a trainer with its first job.
 void check_devices(const cluster_config& config, const loaded_model& model) {
-  const bool is_mixture = model.config.experts.count > 0;
-  if (is_mixture && config.tensor > 1)
-    refuse_at(config, "cluster.tensor",
-              "the model is a mixture of experts, which the workers of a stage cannot share: use 1, and more stages");
-  if ((model.config.keeps_states() || model.config.attention_gate) && config.tensor > 1)
-    refuse_at(config, "cluster.tensor",
-              "the model has layers that keep states, or gates of attention, which the workers of a stage cannot "
-              "share: use 1, and more stages");
-  if (model.config.has_uncommon_heads() && config.tensor > 1)
-    refuse_at(config, "cluster.tensor", "the model has {}, which the workers of a stage cannot share: use 1",
-              uncommon_heads(model.config));
   for (const node_config& node : config.nodes) {
     if (node.device.is_cpu()) continue;
     if (const auto missing = gpus_lack_for_training(model.config); node.is_trainer() && !missing.empty())

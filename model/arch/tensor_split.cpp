@@ -15,17 +15,22 @@ std::int64_t outputs_in(const column_cut& cut, std::int64_t outs) {
 
 }  // namespace
 
+std::string_view ranks_lack(const model_config& config) {
+  if (config.experts.count > 0) return "the model is a mixture of experts, which the workers of a stage cannot share";
+  if (config.keeps_states() || config.attention_gate)
+    return "the model has layers that keep states, or gates of attention, which the workers of a stage cannot share";
+  if (config.is_latent()) return "the model has latent attention, which the workers of a stage cannot share";
+  if (config.has_uncommon_heads())
+    return "the model has layers whose heads differ, or that share keys and values, which the workers of a stage "
+           "cannot share";
+  return {};
+}
+
 void check(const tensor_split& split, const model_config& config) {
   if (split.ranks < 1 || split.rank < 0 || split.rank >= split.ranks || (!split.is_whole() && !split.gather))
     refuse("rank {} of {}: ranks count from 0", split.rank, split.ranks);
-  if (config.experts.count > 0 && !split.is_whole())
-    refuse("the model is a mixture of experts, which several ranks cannot share: give each stage one worker");
-  if ((config.keeps_states() || config.attention_gate) && !split.is_whole())
-    refuse(
-        "the model has layers that keep states, or gates of attention, which several ranks cannot share: give each "
-        "stage one worker");
-  if (config.has_uncommon_heads() && !split.is_whole())
-    refuse("the model has {}, which several ranks cannot share: give each stage one worker", uncommon_heads(config));
+  if (const auto missing = ranks_lack(config); !split.is_whole() && !missing.empty())
+    refuse("{}: give each stage one worker", missing);
   if (config.kv_heads < split.ranks)
     refuse("the model has {} heads of keys and values, which {} ranks cannot share: use {} at most", config.kv_heads,
            split.ranks, config.kv_heads);

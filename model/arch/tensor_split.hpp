@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/aligned_buffer.hpp"
@@ -25,7 +26,9 @@ struct tensor_split {
 
   bool is_whole() const { return ranks == 1; }
 };
-/// Throws input_error where the model has too few heads for so many ranks.
+/// Why several ranks cannot share a stage of such a model; empty: as many can as it has heads of keys and values.
+std::string_view ranks_lack(const model_config& config);
+/// Throws input_error where several ranks cannot share the model's stages, or so many cannot.
 void check(const tensor_split& split, const model_config& config);
 
 /// Columns of a row, shared out to the ranks in their order.

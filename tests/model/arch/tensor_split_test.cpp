@@ -65,5 +65,25 @@ TEST(tensor_split, more_ranks_than_heads_are_refused) {
   EXPECT_THROW(check(tensor_split{1, 2, nothing}, config), input_error);
 }
 
+TEST(tensor_split, says_of_a_model_why_ranks_cannot_share_it) {
+  const model_config common;
+  EXPECT_EQ(ranks_lack(common), "");
+  const auto expect_named = [](const model_config& config, std::string_view what) {
+    EXPECT_NE(ranks_lack(config).find(what), std::string_view::npos) << what;
+    const auto nothing = [](std::span<float>, std::span<const std::size_t>, int) {};
+    EXPECT_NO_THROW(check(tensor_split{}, config)) << what;
+    EXPECT_THROW(check(tensor_split{1, 2, nothing}, config), input_error) << what;
+  };
+  model_config mixture = common, gated = common, latent = common, wide = common, sharing = common;
+  mixture.experts.count = 4, gated.attention_gate = true, latent.latent.rank = 16, wide.wide.dim = 32;
+  sharing.sharing_layers = 1;
+  for (model_config* each : {&mixture, &gated, &latent, &wide, &sharing}) each->kv_heads = 2;
+  expect_named(mixture, "is a mixture of experts");
+  expect_named(gated, "gates of attention");
+  expect_named(latent, "latent attention");
+  expect_named(wide, "heads differ");
+  expect_named(sharing, "share keys and values");
+}
+
 }  // namespace
 }  // namespace troupe
