@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -56,27 +57,6 @@ constexpr bool is_convolution(linear_kind kind) {
   return kind == linear_kind::convolution_in || kind == linear_kind::convolution_out;
 }
 
-/// Our name, which follows "model.layers.N.".
-constexpr std::string_view name_of(linear_kind kind) {
-  constexpr std::array<std::string_view, linear_kinds> names = {
-      "self_attn.q_down_proj", "self_attn.q_proj",      "self_attn.k_proj",
-      "self_attn.v_proj",      "self_attn.o_proj",      "linear_attn.in_proj_qkv",
-      "linear_attn.in_proj_z", "linear_attn.in_proj_b", "linear_attn.in_proj_a",
-      "linear_attn.out_proj",  "conv.in_proj",          "conv.out_proj",
-      "mlp.gate_proj",         "mlp.up_proj",           "mlp.down_proj",
-      "per_layer_input_gate",  "per_layer_projection"};
-  return names[to_size(kind)];
-}
-
-constexpr std::optional<linear_kind> linear_from_name(std::string_view name) {
-  for (const linear_kind kind : every_linear)
-    if (name_of(kind) == name) return kind;
-  return std::nullopt;
-}
-
-/// "model.layers.3.self_attn.q_proj"
-std::string linear_name(std::int64_t layer, linear_kind kind);
-
 /// One T for each of them.
 template <class T>
 struct linear_layers {
@@ -87,31 +67,62 @@ struct linear_layers {
   T gate, up, down;  // gate only in gated models
   T token_gate, token_out;
 
-  T& operator[](linear_kind kind) { return in(*this, kind); }
-  const T& operator[](linear_kind kind) const { return in(*this, kind); }
+  /// A kind's member, and its name, which follows "model.layers.N.".
+  struct entry {
+    linear_kind kind;
+    std::string_view name;
+    T linear_layers::*member;
+  };
+  static constexpr std::array<entry, linear_kinds> entries = {
+      {{linear_kind::q_down, "self_attn.q_down_proj", &linear_layers::q_down},
+       {linear_kind::q, "self_attn.q_proj", &linear_layers::q},
+       {linear_kind::k, "self_attn.k_proj", &linear_layers::k},
+       {linear_kind::v, "self_attn.v_proj", &linear_layers::v},
+       {linear_kind::o, "self_attn.o_proj", &linear_layers::o},
+       {linear_kind::delta_qkv, "linear_attn.in_proj_qkv", &linear_layers::delta_qkv},
+       {linear_kind::delta_z, "linear_attn.in_proj_z", &linear_layers::delta_z},
+       {linear_kind::delta_b, "linear_attn.in_proj_b", &linear_layers::delta_b},
+       {linear_kind::delta_a, "linear_attn.in_proj_a", &linear_layers::delta_a},
+       {linear_kind::delta_out, "linear_attn.out_proj", &linear_layers::delta_out},
+       {linear_kind::convolution_in, "conv.in_proj", &linear_layers::convolution_in},
+       {linear_kind::convolution_out, "conv.out_proj", &linear_layers::convolution_out},
+       {linear_kind::gate, "mlp.gate_proj", &linear_layers::gate},
+       {linear_kind::up, "mlp.up_proj", &linear_layers::up},
+       {linear_kind::down, "mlp.down_proj", &linear_layers::down},
+       {linear_kind::token_gate, "per_layer_input_gate", &linear_layers::token_gate},
+       {linear_kind::token_out, "per_layer_projection", &linear_layers::token_out}}};
 
- private:
-  template <class Layers>
-  static auto& in(Layers& of, linear_kind kind) {
-    return *std::array{&of.q_down,
-                       &of.q,
-                       &of.k,
-                       &of.v,
-                       &of.o,
-                       &of.delta_qkv,
-                       &of.delta_z,
-                       &of.delta_b,
-                       &of.delta_a,
-                       &of.delta_out,
-                       &of.convolution_in,
-                       &of.convolution_out,
-                       &of.gate,
-                       &of.up,
-                       &of.down,
-                       &of.token_gate,
-                       &of.token_out}[to_size(kind)];
-  }
+  constexpr T& operator[](linear_kind kind) { return this->*entries[to_size(kind)].member; }
+  constexpr const T& operator[](linear_kind kind) const { return this->*entries[to_size(kind)].member; }
 };
+
+namespace detail {
+
+/// Each kind is the entry of its number, and has a member of its own.
+constexpr bool has_each_linear_once() {
+  linear_layers<linear_kind> layer{};
+  for (const linear_kind kind : every_linear) layer[kind] = kind;
+  return std::all_of(every_linear.begin(), every_linear.end(), [&](linear_kind kind) {
+    return linear_layers<linear_kind>::entries[to_size(kind)].kind == kind && layer[kind] == kind;
+  });
+}
+static_assert(has_each_linear_once());
+static_assert(sizeof(linear_layers<char>) == linear_kinds, "members, kinds and entries are equally many");
+
+}  // namespace detail
+
+constexpr std::string_view name_of(linear_kind kind) {
+  return linear_layers<char>::entries[to_size(kind)].name;
+}
+
+constexpr std::optional<linear_kind> linear_from_name(std::string_view name) {
+  for (const linear_kind kind : every_linear)
+    if (name_of(kind) == name) return kind;
+  return std::nullopt;
+}
+
+/// "model.layers.3.self_attn.q_proj"
+std::string linear_name(std::int64_t layer, linear_kind kind);
 
 /// Those that each token goes through in some layer: none of experts. Where files have several in one tensor, in the
 /// order they have them.
