@@ -16,7 +16,7 @@
 #include "model/arch/device.hpp"
 #include "model/arch/expert_routes.hpp"
 #include "model/arch/kv_storage.hpp"
-#include "model/arch/latent_rows.hpp"
+#include "model/arch/latent_places.hpp"
 #include "model/ops/kernels.hpp"
 
 namespace troupe {

@@ -51,11 +51,11 @@ cpu_decoder::cpu_decoder(std::shared_ptr<const loaded_model> model, const option
   v_ = floats(rows, kv_stride_);
   up_ = floats(rows, mlp_stride_);
   gate_ = aligned_buffer<float>(config.gated_mlp ? up_.size() : 0);
-  if (config.experts.count > 0) take_expert_rows();
-  if (config.layer_embedding > 0) take_token_rows();
-  if (config.is_latent()) take_latent_rows();
-  if (config.mixes_by(mixer_kind::delta)) take_delta_rows();
-  if (config.mixes_by(mixer_kind::convolution)) take_convolution_rows();
+  if (config.experts.count > 0) take_expert_memory();
+  if (config.layer_embedding > 0) take_token_memory();
+  if (config.is_latent()) take_latent_memory();
+  if (config.mixes_by(mixer_kind::delta)) take_delta_memory();
+  if (config.mixes_by(mixer_kind::convolution)) take_convolution_memory();
   take_angles();
   scratch_stride_ = attention_scratch(options_.context, config.widest_head());  // room for a padded head's norm, too
   scratch_ = floats(with.pool.threads(), scratch_stride_);

@@ -11,7 +11,7 @@
 #include "base/to_size.hpp"
 #include "model/arch/decoder.hpp"
 #include "model/arch/expert_routes.hpp"
-#include "model/arch/latent_rows.hpp"
+#include "model/arch/latent_places.hpp"
 #include "model/arch/state_storage.hpp"
 #include "model/ops/matmul.hpp"
 #include "model/ops/rope.hpp"
@@ -66,7 +66,7 @@ class cpu_decoder final : public decoder {
   };
 
   /// What mixtures of experts work with.
-  struct expert_rows {
+  struct expert_memory {
     std::int64_t gate_stride = 0;
     aligned_buffer<float> scores;         ///< the router's, of as many rows as are run together
     aligned_buffer<float> places;         ///< of experts' inputs, and of what they make
@@ -77,7 +77,7 @@ class cpu_decoder final : public decoder {
   };
 
   /// What layers of linear attention work with.
-  struct delta_rows {
+  struct delta_memory {
     std::int64_t qkv_stride = 0, value_stride = 0, share_stride = 0;
     aligned_buffer<float> qkv, z, out;  ///< [rows, qkv_stride], [rows, value_stride]
     aligned_buffer<float> a, b;         ///< [rows, share_stride]: of each value head, what it decays and learns by
@@ -86,7 +86,7 @@ class cpu_decoder final : public decoder {
   };
 
   /// What latent attention works with.
-  struct latent_rows {
+  struct latent_memory {
     std::int64_t down_stride = 0, query_stride = 0, value_stride = 0;
     aligned_buffer<float> down, queries, values;  ///< [rows, down_stride] and so on: all heads side by side
     aligned_buffer<float> places;                 ///< each head's part of some rows, one head after the other
@@ -94,7 +94,7 @@ class cpu_decoder final : public decoder {
   };
 
   /// What layers of short convolutions work with.
-  struct convolution_rows {
+  struct convolution_memory {
     std::int64_t in_stride = 0;
     aligned_buffer<float> in;   ///< [rows, in_stride]: b, c and x
     aligned_buffer<float> out;  ///< [rows, hidden_stride()]
@@ -109,7 +109,7 @@ class cpu_decoder final : public decoder {
   };
 
   /// What rows bring of their tokens to the layers.
-  struct token_rows {
+  struct token_memory {
     std::int64_t stride = 0, gate_stride = 0;  ///< of a row's numbers for all layers, and for one
     aligned_buffer<float> numbers, looked_up;  ///< [rows, stride], [threads, stride]
     aligned_buffer<float> gates;               ///< [rows, gate_stride]: what a layer lets through
@@ -154,7 +154,7 @@ class cpu_decoder final : public decoder {
   void finish_output(const pass& batch, const norm_weights& norm, float_rows hidden);
 
   // cpu_decoder_experts.cpp
-  void take_expert_rows();
+  void take_expert_memory();
   void mix_experts(const pass& batch, const layer_weights& weights, float_rows hidden);
   void run_experts(const layer_weights& weights, float_rows normed);
   /// Makes the rows at all places, as floats in `x` and, where the experts ask for it, as integers.
@@ -168,12 +168,12 @@ class cpu_decoder final : public decoder {
   void join_apart(const pass& batch, const layer_weights& weights);
 
   // cpu_decoder_tokens.cpp
-  void take_token_rows();
+  void take_token_memory();
   void bring_tokens(const pass& batch, std::span<const std::int32_t> tokens, float_rows embedded);
   void add_tokens(const pass& batch, std::int64_t layer, float_rows hidden);
 
   // cpu_decoder_delta.cpp
-  void take_delta_rows();
+  void take_delta_memory();
   float* rates_of(std::int64_t layer);
   void run_delta(const pass& batch, std::int64_t layer, float_rows hidden);
   void convolve_part(const pass_sequence& sequence, std::int64_t layer, std::int64_t part);
@@ -181,12 +181,12 @@ class cpu_decoder final : public decoder {
   void run_delta_head(const pass_sequence& sequence, std::int64_t layer, std::int64_t head);
 
   // cpu_decoder_convolution.cpp
-  void take_convolution_rows();
+  void take_convolution_memory();
   void run_convolution(const pass& batch, std::int64_t layer, float_rows hidden);
   void convolve_columns(const pass_sequence& sequence, std::int64_t layer, std::int64_t first, std::int64_t columns);
 
   // cpu_decoder_latent.cpp
-  void take_latent_rows();
+  void take_latent_memory();
   /// The row that is kept, and the queries that look for it.
   void project_latent(const pass& batch, std::int64_t layer, float_rows hidden);
   void place_queries(const pass& batch, std::int64_t layer);
@@ -227,11 +227,11 @@ class cpu_decoder final : public decoder {
   std::vector<adapter_run> adapter_runs_;  ///< of the pass
   std::vector<adapted_job> adapters_;      ///< of the products being made
   expert_routes routes_;
-  expert_rows experts_;
-  delta_rows delta_;
-  convolution_rows convolution_;
-  latent_rows latent_;
-  token_rows tokens_;
+  expert_memory experts_;
+  delta_memory delta_;
+  convolution_memory convolution_;
+  latent_memory latent_;
+  token_memory tokens_;
   /// All keys are stored before any query is answered: a sequence has many rows, or several tasks read one head's.
   bool stores_first_ = false;
 };

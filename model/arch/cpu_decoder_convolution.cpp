@@ -8,7 +8,7 @@ namespace troupe {
 
 static_assert(longest_convolution <= most_convolved_rows);
 
-void cpu_decoder::take_convolution_rows() {
+void cpu_decoder::take_convolution_memory() {
   const std::int64_t columns = 3 * model_->config.hidden;
   convolution_.in_stride = padded_row(columns);
   convolution_.in = floats(options_.max_rows, convolution_.in_stride);

@@ -8,7 +8,7 @@
 
 namespace troupe {
 
-void cpu_decoder::take_delta_rows() {
+void cpu_decoder::take_delta_memory() {
   const delta_config& config = model_->config.delta;
   delta_.qkv_stride = padded_row(config.channels());
   delta_.value_stride = padded_row(config.values());

@@ -17,7 +17,7 @@ bool ask_for_integers(const layer_weights& weights) {
 
 }  // namespace
 
-void cpu_decoder::take_expert_rows() {
+void cpu_decoder::take_expert_memory() {
   const model_config& config = model_->config;
   const int rows = std::min(options_.max_rows, expert_routes::rows_together);
   const std::int64_t places = expert_routes::most_places(config, rows);

@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "model/arch/cpu_decoder.hpp"
-#include "model/arch/latent_rows.hpp"
+#include "model/arch/latent_places.hpp"
 
 namespace troupe {
 
-void cpu_decoder::take_latent_rows() {
+void cpu_decoder::take_latent_memory() {
   const model_config& config = model_->config;
   const latent_config& latent = config.latent;
   latent_.down_stride = padded_row(latent.query_rank);

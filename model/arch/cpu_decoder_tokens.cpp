@@ -6,7 +6,7 @@
 
 namespace troupe {
 
-void cpu_decoder::take_token_rows() {
+void cpu_decoder::take_token_memory() {
   const model_config& config = model_->config;
   tokens_.stride = padded_row(config.layers * config.layer_embedding);
   tokens_.numbers = floats(options_.max_rows, tokens_.stride);

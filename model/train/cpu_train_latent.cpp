@@ -91,7 +91,7 @@ void cpu_train_pass::normalize_down_back(const trained_layer& weights, const act
   });
 }
 
-void cpu_train_pass::copy_heads(const head_rows& from, const head_rows& to) {
+void cpu_train_pass::copy_heads(const head_columns& from, const head_columns& to) {
   for_rows(rows_, [&](std::int64_t r, int) {
     for (std::int64_t head = 0; head < model_.config.heads; ++head)
       std::copy_n(from.rows.row(r) + head * from.step + from.first, from.count,
@@ -100,7 +100,7 @@ void cpu_train_pass::copy_heads(const head_rows& from, const head_rows& to) {
 }
 
 void cpu_train_pass::multiply_heads(const trained_layer& weights, trained_matrix head_parts<trained_matrix>::*by,
-                                    const head_rows& from, const head_rows& to) {
+                                    const head_columns& from, const head_columns& to) {
   const float_rows part = part_rows(part_);
   for (std::size_t head = 0; head < weights.heads.size(); ++head) {
     const std::int64_t at = static_cast<std::int64_t>(head) * from.step + from.first;
@@ -115,7 +115,7 @@ void cpu_train_pass::multiply_heads(const trained_layer& weights, trained_matrix
 }
 
 void cpu_train_pass::multiply_heads_back(const trained_layer& weights, trained_matrix head_parts<trained_matrix>::*by,
-                                         const head_rows& from, const head_rows& to) {
+                                         const head_columns& from, const head_columns& to) {
   const float_rows part = part_rows(part_);
   for (std::size_t head = 0; head < weights.heads.size(); ++head) {
     const float* first = from.rows.data + static_cast<std::int64_t>(head) * from.step + from.first;

@@ -135,16 +135,16 @@ class cpu_train_pass final : public train_pass {
   void normalize_kept_back(const trained_layer& weights, const activations& a);
   void normalize_down_back(const trained_layer& weights, const activations& a);
   /// Of all heads side by side, each head's numbers from `first` on.
-  struct head_rows {
+  struct head_columns {
     float_rows rows;
     std::int64_t step, first, count;
   };
-  void copy_heads(const head_rows& from, const head_rows& to);
+  void copy_heads(const head_columns& from, const head_columns& to);
   /// Each head's numbers by its matrix, and back.
   void multiply_heads(const trained_layer& weights, trained_matrix head_parts<trained_matrix>::*by,
-                      const head_rows& from, const head_rows& to);
+                      const head_columns& from, const head_columns& to);
   void multiply_heads_back(const trained_layer& weights, trained_matrix head_parts<trained_matrix>::*by,
-                           const head_rows& from, const head_rows& to);
+                           const head_columns& from, const head_columns& to);
 
   // cpu_train_mixers.cpp: what rows read of each other
   attention_pass& attention_of(std::size_t layer);
