@@ -40,21 +40,33 @@ struct weight_source {
   const std::byte* raw_row(std::int64_t row) const;
 };
 
-/// A model as it lies on disk. Our names, whatever the file's:
+/// A model as it lies on disk. Our names, whatever the file's (wanted_weights asks for them, weight_names.cpp):
 ///   model.embed_tokens.weight [vocab, hidden]          model.embed_positions.weight [context, hidden] (gpt2)
-///   model.layers.N.input_layernorm.weight/.bias        model.layers.N.post_attention_layernorm.weight/.bias
-///   model.layers.N.self_attn.{q,k,v,o}_proj.weight/.bias       model.layers.N.self_attn.{q,k}_norm.weight
-///   model.layers.N.mlp.{gate,up,down}_proj.weight/.bias        model.norm.weight/.bias        lm_head.weight
-///   model.layers.N.{self_attn,mlp}.output_norm.weight (config.output_norms)
-///   model.layers.N.mlp.router.weight [experts, hidden], model.layers.N.mlp.experts.E.{gate,up,down}_proj.weight
-///   model.layers.N.self_attn.sinks.weight [heads], and biases of router and experts (gpt-oss)
-///   model.layers.N.mlp.choice_bias.bias [experts] (config.experts.choice_bias)
-///   model.layers.N.mlp.shared_gate.weight [1, hidden] (config.experts.shared_gate)
-///   model.layers.N.self_attn.q_down_proj.weight, model.layers.N.self_attn.heads.H.{query,value}_up.weight
-///   (config.latent)
-///   model.layers.N.linear_attn.… in place of self_attn.… (delta_names.hpp)
-/// lm_head.weight is absent where the embeddings are tied. Every weight the configuration asks for is there with the
-/// right shape: opening refuses the model otherwise, by tensor, file and cause.
+///   model.norm.weight/.bias                            lm_head.weight, unless the embeddings are tied
+/// Those of token numbers (config.layer_embedding):
+///   model.embed_tokens_per_layer.weight [vocab, layers * layer_embedding]
+///   model.per_layer_model_projection.weight            model.per_layer_projection_norm.weight
+/// Of each layer, behind "model.layers.N.":
+///   input_layernorm.weight/.bias                       post_attention_layernorm.weight/.bias
+///   {self_attn,mlp}.output_norm.weight/.bias (config.output_norms)
+///   self_attn.{q,k,v,o}_proj.weight/.bias              self_attn.{q,k}_norm.weight
+///   self_attn.sinks.weight [heads] (gpt-oss)
+///   self_attn.q_down_proj.weight, self_attn.heads.H.{query,value}_up.weight (config.latent)
+///   linear_attn.… in place of self_attn.… (delta_names.hpp), of a state space as well:
+///     {in_proj_qkv,in_proj_z,in_proj_b,in_proj_a,out_proj}.weight, conv1d.weight/.bias, dt.bias, decay.weight,
+///     skip.weight, norm.weight
+///   conv.{in,out}_proj.weight, conv.conv.weight [rows, hidden], likewise (short convolutions)
+///   mlp.{gate,up,down}_proj.weight/.bias
+///   mlp.router.weight/.bias [experts, hidden], mlp.experts.E.{gate,up,down}_proj.weight/.bias
+///   mlp.choice_bias.bias [experts] (config.experts.choice_bias)
+///   mlp.shared_gate.weight [1, hidden] (config.experts.shared_gate)
+///   mlp.{beside,experts,experts_output,router}_norm.weight, mlp.share_factors.weight [experts]
+///   (config.experts.apart)
+///   per_layer_input_gate.weight, per_layer_projection.weight, post_per_layer_input_norm.weight
+///   (config.layer_embedding)
+///   layer_factor.weight [1] (config.layer_factors)
+/// Every weight the configuration asks for is there with the right shape: opening refuses the model otherwise, by
+/// tensor, file and cause.
 struct model_files {
   std::filesystem::path path;
   model_config config;
