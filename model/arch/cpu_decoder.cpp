@@ -208,10 +208,8 @@ void cpu_decoder::attend(const pass& batch, std::int64_t layer, float_rows hidde
   const float_rows mixed = latent ? values_of_heads(batch, layer) : float_rows{mixed_.data(), q_stride_};
   const linear_product o[] = {output_product(linear_kind::o, weights.o, hidden)};
   const std::int64_t width = weights.o.w.ins;
-  // layers with wider heads may have left something
   prepare_gathered(batch.rows, mixed, shape_of(layer).cuts.q, o, [&](int row) {
-    if (model_->config.has_two_kinds_of_heads())
-      std::fill(mixed.row(row) + width, mixed.row(row) + padded_row(width), 0.0f);
+    if (model_->config.has_two_kinds_of_heads()) end_row(mixed.row(row), width);
   });
   multiply(batch, layer, mixed, o);
   finish_output(batch, weights.attention_output_norm, hidden);
@@ -267,8 +265,7 @@ void cpu_decoder::activate_mlp(const layer_weights& weights, const column_cut& c
   float* own = up.row(row) + cut.first;
   if (!model_->config.gated_mlp) return with_.kernels.gelu_tanh(own, columns, own);
   activate_gated(with_.kernels, model_->config, gate.row(row) + cut.first, own, columns, own);
-  // a wider layer may have left something
-  if (!model_->config.has_mlps_of_one_width()) std::fill(up.row(row) + width, up.row(row) + padded_row(width), 0.0f);
+  if (!model_->config.has_mlps_of_one_width()) end_row(up.row(row), width);
 }
 
 cpu_decoder::linear_product cpu_decoder::output_product(linear_kind kind, const linear_weights& weights,

@@ -1,5 +1,8 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
+
+#include "model/ops/matrix.hpp"
 
 namespace troupe {
 
@@ -17,6 +20,12 @@ struct float_rows {
   constexpr float* row(std::int64_t i) const { return data + i * stride; }
   operator const_float_rows() const { return {data, stride}; }
 };
+
+/// Zeros behind a row's own `width` floats, as far as products read it: for memory in which a wider layer may have left
+/// something.
+inline void end_row(float* row, std::int64_t width) {
+  std::fill(row + width, row + padded_row(width), 0.0f);
+}
 
 /// What becomes of a result: it takes the place of what is there, or is added to that.
 enum class into : std::uint8_t { set, add };

@@ -151,7 +151,7 @@ void cpu_train_pass::attend_back(const training_rows& batch, std::size_t layer, 
 /// Layers with wider heads may have left something behind those of this one.
 void cpu_train_pass::end_heads(float_rows rows, std::int64_t width) {
   if (!model_.config.has_two_kinds_of_heads()) return;
-  for_rows(rows_, [&](std::int64_t r, int) { std::fill(rows.row(r) + width, rows.row(r) + padded_row(width), 0.0f); });
+  for_rows(rows_, [&](std::int64_t r, int) { end_row(rows.row(r), width); });
 }
 
 /// The gates lie behind all queries of a row.

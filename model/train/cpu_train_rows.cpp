@@ -128,8 +128,7 @@ void cpu_train_pass::activate(const trained_layer& weights, const activations& a
       activate_gated(with_.kernels, model_.config, ffn_rows(a.gate).row(r), up, ffn, active);
     else
       with_.kernels.gelu_tanh(up, ffn, active);
-    // a wider layer may have left something
-    if (!model_.config.has_mlps_of_one_width()) std::fill(active + ffn, active + padded_row(ffn), 0.0f);
+    if (!model_.config.has_mlps_of_one_width()) end_row(active, ffn);
   });
 }
 

@@ -8,9 +8,11 @@
 #include <functional>
 #include <limits>
 #include <span>
+#include <vector>
 
 #include "base/to_size.hpp"
 #include "model/ops/rope.hpp"
+#include "model/ops/rows.hpp"
 #include "tests/model/ops/random_data.hpp"
 #include "tests/model/ops/tested_tables.hpp"
 
@@ -327,6 +329,15 @@ TEST(rope, rotates_halves_alike_on_every_instruction_set) {
         for (std::int64_t i = turned; i < dim; ++i) EXPECT_EQ(out[h * dim + i], x[to_size(h * dim + i)]);
       }
     });
+  }
+}
+
+TEST(rows, are_ended_by_zeros_up_to_where_products_read_them_and_no_further) {
+  for (const std::int64_t width : {std::int64_t{0}, std::int64_t{15}, std::int64_t{64}, std::int64_t{80}}) {
+    std::vector<float> row(192, 1.0f), expected = row;
+    std::fill(expected.begin() + width, expected.begin() + padded_row(width), 0.0f);
+    end_row(row.data(), width);
+    EXPECT_EQ(row, expected) << width;
   }
 }
 
