@@ -189,8 +189,8 @@ void supervisor_state::lose(const std::string& name, const std::string& why, lif
 }
 
 /// A process that ends takes its connection along, and one that hangs in a step still says so. Where the connection
-/// stands, the network is cut or the machine is gone: no step's doing. After five seconds of silence libzmq ends it, too,
-/// and then they look the same.
+/// stands, the network is cut or the machine is gone: no step's doing. After five seconds of silence libzmq ends it,
+/// too, and then they look the same.
 void supervisor_state::lose_silent(const std::string& name) {
   if (!parts_.links->is_connected(link_of(name))) return lose(name, "no sign of life");
   lose(name,
