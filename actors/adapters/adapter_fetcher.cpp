@@ -60,7 +60,7 @@ class adapter_fetcher_state {
   std::set<std::string> unchanged_;  ///< digests of stored adapters whose files were read and found right
   std::optional<adapter_download> download_;
   wanted downloaded_;  ///< what download_ fetches
-  last_said said_;     ///< of adapters that cannot be loaded
+  last_said said_;     ///< of adapters that cannot be loaded, by digest: only a load says of which version it is
 };
 
 }  // namespace
@@ -204,7 +204,7 @@ void adapter_fetcher_state::load(const wanted& order) {
 }
 
 void adapter_fetcher_state::hand_over(const wanted& order, std::shared_ptr<const lora_adapter> adapter) {
-  said_.forget(order.full_name);
+  said_.forget(order.sha256);
   std::erase_if(prepared_, [&](const auto& each) { return each.first == order.sha256; });
   if (!order.ticket) return tell(worker_, adapter_ready{order, std::move(adapter), {}});
   prepared_.emplace_back(order.sha256, std::move(adapter));
@@ -231,8 +231,10 @@ void adapter_fetcher_state::attempt(const wanted& order, const Work& work) {
 /// This node's log has all of it. HTTP's clients read the other text, and operators, who learn from it where to look.
 void adapter_fetcher_state::fail(const wanted& order, const std::string& error, const std::string& outside) {
   download_.reset();
-  if (said_.is_news(order.full_name, error))
-    parts_.say(fmt::format("adapter {} cannot be loaded here: {}", order.full_name, error));
+  const std::string named = fmt::format("adapter {}: ", order.full_name);
+  const std::string cause = error.substr(error.starts_with(named) ? named.size() : 0);
+  if (said_.is_news(order.sha256, cause))
+    parts_.say(fmt::format("adapter {} cannot be loaded here: {}", order.full_name, cause));
   const std::string told = fmt::format("node {}: {}", parts_.node, outside);
   if (order.ticket) return tell(parts_.head, adapter_prepared{*order.ticket, told});
   tell(worker_, adapter_ready{order, nullptr, told});

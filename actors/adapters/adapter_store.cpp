@@ -10,7 +10,6 @@
 
 #include "actors/command_answers.hpp"
 #include "actors/command_fields_impl.hpp"
-#include "base/last_said.hpp"
 
 namespace troupe {
 namespace {
@@ -110,7 +109,6 @@ class adapter_store_state {
   std::map<std::uint64_t, spreading> spreading_;  ///< by ticket
   std::uint64_t ticket_ = 0;
   actor_clock clock_{self_};
-  last_said said_;  ///< of adapters that workers cannot load
 };
 
 }  // namespace
@@ -230,9 +228,8 @@ void adapter_store_state::spread(const adapter_shelf::candidate& adapter, std::f
 void adapter_store_state::take_prepared(const adapter_prepared& prepared) {
   const auto found = spreading_.find(prepared.ticket);
   if (found == spreading_.end()) return;
-  const std::string& adapter = found->second.name;
-  if (!prepared.error.empty() && said_.is_news(adapter, prepared.error))
-    parts_.say(fmt::format("adapter {}: not every node can load it yet: {}", adapter, prepared.error));
+  if (!prepared.error.empty())
+    parts_.say(fmt::format("adapter {}: not every node can load it yet: {}", found->second.name, prepared.error));
   if (--found->second.missing > 0) return;
   spreading_.extract(found).mapped().then();
 }

@@ -70,7 +70,7 @@ class scheduler_state {
   batch_scheduler::options options_for_life() const;
   void begin_life(const replica_started& started);
   void end_life(const replica_stopped& stopped);
-  void refuse_deadly(life_end why);
+  void refuse_deadly();
 
   // scheduler_steps.cpp
   void pump();

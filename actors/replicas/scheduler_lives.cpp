@@ -46,7 +46,7 @@ void scheduler_state::end_life(const replica_stopped& stopped) {
   if (!requests_) return;
   meter_.note_resumed(requests_->decisions().stats().running);
   requests_->forget_stored(stopped.why);
-  refuse_deadly(stopped.why);
+  refuse_deadly();
   report();  // so the router knows that they must not come back here
   tell(parts_.router, requests_returned{parts_.replica, take_away(requests_->give_up_all())});
   earlier_ = counted();
@@ -54,20 +54,23 @@ void scheduler_state::end_life(const replica_stopped& stopped) {
 }
 
 /// Refuses requests that end every life, since they would end those of other replicas as well. The last step that was
-/// lost had nothing but such a request in it. Where nodes could not reach each other, the request is not what is wrong.
-void scheduler_state::refuse_deadly(life_end why) {
-  const bool is_link = why == life_end::lost_link;
-  const char* const remedy =
-      is_link ? "its nodes or the head lose each other, as their logs say: see to the network between them"
-              : "the nodes' logs say how it was lost; where a step took too long, lower "
-                "scheduler.max_batch_tokens";
-  refuse_accepted(
-      [this](sequence_id id, const tracked_answer&) {
-        return requests_->decisions().lost_with(id).lives >= most_lost_lives;
-      },
-      fmt::format("{} times in a row the replica was lost in a step of this request, which is not tried again: {}",
-                  most_lost_lives, remedy),
-      is_link ? refusal_cause::unavailable : refusal_cause::bad_input);
+/// lost had nothing but such a request in it. Where nodes could not reach each other in one of those lives, it has not
+/// been shown that the request is what is wrong: the client may try again.
+void scheduler_state::refuse_deadly() {
+  const auto refuse_those = [this](bool by_link, refusal_cause cause, std::string_view remedy) {
+    refuse_accepted(
+        [this, by_link](sequence_id id, const tracked_answer&) {
+          const lost_steps lost = requests_->decisions().lost_with(id);
+          return lost.lives >= most_lost_lives && lost.by_link == by_link;
+        },
+        fmt::format("{} times in a row the replica was lost in a step of this request, which is not tried again: {}",
+                    most_lost_lives, remedy),
+        cause);
+  };
+  refuse_those(true, refusal_cause::unavailable,
+               "its nodes or the head lose each other, as their logs say: see to the network between them");
+  refuse_those(false, refusal_cause::bad_input,
+               "the nodes' logs say how it was lost; where a step took too long, lower scheduler.max_batch_tokens");
 }
 
 }  // namespace troupe

@@ -9,6 +9,7 @@
 
 #include "actors/command_answers.hpp"
 #include "actors/command_fields_impl.hpp"
+#include "base/ascii.hpp"
 #include "base/host_port.hpp"
 #include "cluster/launch/machine.hpp"
 
@@ -54,10 +55,11 @@ void supervisor_state::begin(const begin_cluster& begun) {
 
 void supervisor_state::take_join(const incoming<join_cluster>& in) {
   const node_hello& hello = in.message.hello;
-  if (!hello.has_role("worker") && !hello.has_role("trainer"))  // nobody would miss it
+  const bool is_idle = !hello.has_role("worker") && !hello.has_role("trainer");
+  if (is_idle && is_name(hello.name))  // nobody would miss it
     return refuse_join(in, {.incarnation = hello.incarnation,
                             .accepted = false,
-                            .reason = "a node's hello: it is neither worker nor trainer"});
+                            .reason = fmt::format("node {}: it is neither worker nor trainer", hello.name)});
   const bool known = members_.is_member(hello.incarnation);
   const auto outcome = members_.join(hello, clock_.now(), its_process_is_gone(hello));
   join_answer answer{.incarnation = hello.incarnation, .accepted = outcome.ok()};
@@ -77,8 +79,10 @@ void supervisor_state::take_join(const incoming<join_cluster>& in) {
 }
 
 /// Whoever looks after the cluster may not see the node's log. A node that may come back later asks again and again.
+/// What is no name may be long, and is not remembered.
 void supervisor_state::refuse_join(const incoming<join_cluster>& in, join_answer answer) {
-  if (refused_.is_news(in.message.hello.name, answer.reason)) parts_.say("refused " + answer.reason);
+  const std::string& name = in.message.hello.name;
+  if (refused_.is_news(is_name(name) ? name : std::string(), answer.reason)) parts_.say("refused " + answer.reason);
   parts_.links->send(in.link, std::move(answer));
 }
 
@@ -185,7 +189,8 @@ void supervisor_state::lose(const std::string& name, const std::string& why, lif
 }
 
 /// A process that ends takes its connection along, and one that hangs in a step still says so. Where the connection
-/// stands, the network is cut or the machine is gone: no step's doing.
+/// stands, the network is cut or the machine is gone: no step's doing. After five seconds of silence libzmq ends it,
+/// too, and then they look the same.
 void supervisor_state::lose_silent(const std::string& name) {
   if (!parts_.links->is_connected(link_of(name))) return lose(name, "no sign of life");
   lose(name,

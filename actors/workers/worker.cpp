@@ -234,11 +234,22 @@ void worker_state::fill(float* hidden, step_id step, std::size_t size) {
 
 void worker_state::take_adapter(const adapter_ready& ready) {
   if (!role_ || ready.order.life != role_->life) return;
-  std::string error = ready.error;
-  if (ready.adapter)
-    error = fault_of([&] { stage_->add_adapter(ready.order.version, ready.adapter); },
-                     "no memory for the adapter: lower adapters.memory");
+  const std::string error = ready.adapter ? add_adapter(ready) : ready.error;
   tell(parts_.head, adapter_loaded{.life = role_->life, .version = ready.order.version, .error = error});
+}
+
+/// What goes wrong is said as adapter_fetcher says it: to this node's log, and elsewhere with the node's name.
+std::string worker_state::add_adapter(const adapter_ready& ready) {
+  const load_adapter& order = ready.order;
+  const std::string error =
+      fault_of([&] { stage_->add_adapter(order.version, ready.adapter); }, "no memory for it: lower adapters.memory");
+  if (error.empty()) {
+    refused_adapters_.forget(order.sha256);
+    return {};
+  }
+  if (refused_adapters_.is_news(order.sha256, error))
+    parts_.say(fmt::format("adapter {} cannot be loaded here: {}", order.full_name, error));
+  return fmt::format("node {}: adapter {}: {}", parts_.node, order.full_name, error);
 }
 
 void worker_state::drop(const drop_adapter& order) {

@@ -14,6 +14,7 @@
 #include "actors/workers/stage_ranks.hpp"
 #include "actors/workers/step_frames.hpp"
 #include "actors/workers/worker_meter.hpp"
+#include "base/last_said.hpp"
 #include "base/thread_pool.hpp"
 #include "model/arch/preload.hpp"
 #include "model/engine/stages/stage.hpp"
@@ -32,7 +33,8 @@ struct worker_parts {
   std::shared_ptr<rank_alarm> alarm = std::make_shared<rank_alarm>();
   token_tree_source tokens = {};  ///< for answers with a constraint
   std::function<void(const std::string& why)> on_device_lost = [](const std::string&) {};
-  /// Told what takes long, and what is to be known of how the device computes.
+  std::string node = {};  ///< its name, for those who hear elsewhere why an adapter cannot be loaded
+  /// Told what takes long, what is to be known of how the device computes, and which adapters cannot be loaded.
   std::function<void(const std::string& line)> say = [](const std::string&) {};
   std::chrono::milliseconds reach_patience{10'000};  ///< how long the next stage may take to answer
   step_sizes largest_steps = {};                     ///< for which this process' links have room
@@ -69,6 +71,7 @@ class worker_state {
   template <class Work>
   std::string fault_of(Work work, const std::string& no_memory);
   void take_adapter(const adapter_ready& ready);
+  std::string add_adapter(const adapter_ready& ready);
   void drop(const drop_adapter& order);
 
   handle::pointer self_;
@@ -83,6 +86,7 @@ class worker_state {
   std::vector<answer_opening> opened_ahead_;  ///< opened by an order whose rest has not arrived yet
   std::map<step_id, shared_bytes> arrived_;   ///< hidden states by step, until the step is run
   hidden_buffers buffers_;
+  last_said refused_adapters_;  ///< those for which there was no memory, by digest
 };
 
 worker_actor spawn_worker(caf::actor_system& system, worker_parts parts);

@@ -66,6 +66,7 @@ worker_handles start_worker(caf::actor_system& system, const node_site& site, wi
                                       .alarm = made.alarm,
                                       .tokens = tokens_of_model(site),
                                       .on_device_lost = end_without_device(site),
+                                      .node = site.node.name,
                                       .say = say,
                                       .largest_steps = step_sizes_of(site)});
   tell(made.fetcher, begin_fetching{made.worker});

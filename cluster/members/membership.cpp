@@ -27,10 +27,9 @@ bool is_plain(const std::vector<std::string>& texts) {
   return texts.size() <= 16 && std::all_of(texts.begin(), texts.end(), [](auto& text) { return is_plain(text, 32); });
 }
 
-/// What is wrong with a hello, whatever the cluster is like; nullptr if nothing is.
+/// What is wrong with a hello beside its name, whatever the cluster is like; nullptr if nothing is.
 const char* fault_of(const node_hello& hello) {
   if (!is_plain(hello.cluster, 255)) return "its cluster has no plain name";
-  if (!is_name(hello.name)) return "a name has 1 to 64 letters, digits, '.', '_' or '-'";
   if (hello.incarnation == incarnation_id{}) return "its incarnation is 0";
   if (!is_plain(hello.host, 255)) return "its host is no host name";
   if (!is_plain(hello.machine, 255)) return "its machine has no plain name";
@@ -71,7 +70,9 @@ result<joined, join_refusal> membership::join(node_hello hello, instant now, boo
 
 std::optional<join_refusal> membership::check(const node_hello& hello) const {
   using reason = join_refusal_reason;
-  if (const char* fault = fault_of(hello)) return refusal(reason::invalid, "a node's hello: {}", fault);
+  if (!is_name(hello.name))
+    return refusal(reason::invalid, "a node's hello: a name has 1 to 64 letters, digits, '.', '_' or '-'");
+  if (const char* fault = fault_of(hello)) return refusal(reason::invalid, "node {}: {}", hello.name, fault);
   if (hello.cluster != options_.cluster)
     return refusal(reason::other_cluster,
                    "node {}: belongs to the cluster {}, but {} listens here: give one of them another address",

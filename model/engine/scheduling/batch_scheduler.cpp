@@ -196,7 +196,7 @@ void batch_scheduler::remove(scheduled_sequence& sequence) {
 
 void batch_scheduler::forget_stored(life_end why) {
   flights_.lose_all([&](const flying_share& share) {
-    if (why != life_end::planned) suspects_.note_loss(*share.sequence, share.from, share.to);
+    if (why != life_end::planned) suspects_.note_loss(*share.sequence, share.from, share.to, why);
   });
   suspect_next_ = {};
   for (const sequence_list all = running_; scheduled_sequence * sequence : all) {

@@ -2,7 +2,7 @@
 //
 // Goals: a place for each state that is kept beside those of the running; which place holds the state behind a cached
 // block; the one that was used longest ago gives way. Every call but `take` costs the same however many there are.
-// Non-goals: which beginnings are worth a place (batch_scheduler), and the states themselves (state_storage).
+// Non-goals: which beginnings are worth a place (state_places), and the states themselves (state_storage).
 #pragma once
 #include <cstdint>
 #include <optional>

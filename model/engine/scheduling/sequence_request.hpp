@@ -22,6 +22,7 @@ enum class life_end : std::uint8_t {
 struct lost_steps {
   std::int32_t lives = 0;  ///< one after the other, without getting any further between them
   std::size_t at = 0;      ///< where such a step began; what lies before was computed without harm
+  bool by_link = false;    ///< one of these lives ended by a lost link, which need not be the sequence's doing
 };
 
 /// What the batch scheduler must know of a request. How tokens are chosen is no part of it.

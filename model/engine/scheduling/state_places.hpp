@@ -18,10 +18,10 @@ namespace troupe::detail {
 class state_places {
  public:
   struct sizes {
-    std::int32_t running = 0;          ///< sequences that run at a time; 0: the model keeps no states
-    std::int32_t kept_beginnings = 0;  ///< beside those
-    std::int32_t blocks = 0;           ///< of the pool
-    std::size_t worth_keeping = 64;    ///< tokens that are computed between one beginning and the next
+    std::int32_t running;          ///< sequences that run at a time; 0: the model keeps no states
+    std::int32_t kept_beginnings;  ///< beside those
+    std::int32_t blocks;           ///< of the pool
+    std::size_t worth_keeping;     ///< tokens that are computed between one beginning and the next
   };
   explicit state_places(const sizes& chosen);
 

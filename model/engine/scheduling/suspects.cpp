@@ -10,11 +10,14 @@ void suspects::set(scheduled_sequence& sequence, lost_steps lost) {
   count_ += sequence.suspect();
 }
 
-void suspects::note_loss(scheduled_sequence& sequence, std::size_t from, std::size_t to) {
-  const lost_steps& before = sequence.lost;
+void suspects::note_loss(scheduled_sequence& sequence, std::size_t from, std::size_t to, life_end why) {
+  const lost_steps before = sequence.lost;
   // Nothing that it had not done before; but if it is lost here again, that counts, or there might be no end of it.
-  if (to <= before.at) return set(sequence, {before.lives, from});
-  set(sequence, {from > before.at ? 1 : before.lives + 1, std::max(from, before.at)});
+  if (to <= before.at) return set(sequence, {before.lives, from, before.by_link});
+  const bool got_further = from > before.at;
+  set(sequence, {.lives = got_further ? 1 : before.lives + 1,
+                 .at = std::max(from, before.at),
+                 .by_link = why == life_end::lost_link || (before.by_link && !got_further)});
 }
 
 void suspects::part(std::vector<scheduled_sequence*>& sequences) {

@@ -15,7 +15,7 @@ class suspects {
   /// What is known of the sequence's losses from now on.
   void set(scheduled_sequence& sequence, lost_steps lost);
   /// It was in a step that was lost, with its tokens from one position to another.
-  void note_loss(scheduled_sequence& sequence, std::size_t from, std::size_t to);
+  void note_loss(scheduled_sequence& sequence, std::size_t from, std::size_t to, life_end why = life_end::loss);
   /// It got further than in the step that was lost last, or it ends.
   void acquit(scheduled_sequence& sequence) { set(sequence, {}); }
 

@@ -16,10 +16,10 @@ namespace troupe::detail {
 class urgency {
  public:
   struct limits {
-    std::int32_t max_adapters = 32;  ///< that run at a time
-    std::uint64_t adapter_patience = 64, batch_patience = 64, head_patience = 1024;
-    std::int64_t tokens = 16;     ///< for which a sequence stays urgent
-    std::int64_t context = 2048;  ///< the same for the first in line of a class: to its end
+    std::int32_t max_adapters;  ///< that run at a time
+    std::uint64_t adapter_patience, batch_patience, head_patience;
+    std::int64_t tokens;   ///< for which a sequence stays urgent
+    std::int64_t context;  ///< the same for the first in line of a class: to its end
   };
   /// Whether a sequence that waits could run, as far as its adapter goes (batch_scheduler::options::is_ready).
   using readiness = std::function<bool(const scheduled_sequence&)>;

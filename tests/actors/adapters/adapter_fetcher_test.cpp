@@ -37,9 +37,9 @@ class fetcher : public testing::Test {
     start_fetcher(most_prepared, most_stored);
   }
 
-  /// An adapter whose files have these contents.
+  /// An adapter whose files have these contents. No version's number is known before all have it.
   static prepare_adapter wanted(std::uint64_t ticket, const std::array<std::string, 2>& contents) {
-    prepare_adapter made{ticket, "pricing@1", {}, {}};
+    prepare_adapter made{ticket, "pricing", {}, {}};
     sha256 digest;
     for (std::size_t i = 0; i < contents.size(); ++i) {
       made.files.push_back({std::string(adapter_file_names[i]), contents[i].size()});
@@ -52,6 +52,7 @@ class fetcher : public testing::Test {
   /// A stage needs this adapter.
   void ask_for(const prepare_adapter& known) {
     load_adapter order;
+    order.full_name = "pricing@1";
     order.sha256 = known.sha256;
     order.files = known.files;
     tell(actor_, order);
@@ -91,13 +92,10 @@ class fetcher_of_the_head : public fetcher {
 };
 
 TEST_F(fetcher_of_the_head, says_at_once_that_files_are_gone_since_nobody_else_has_them) {
-  const prepare_adapter known = wanted(1, golden_);
-  load_adapter what;
-  what.full_name = "pricing@1";
-  what.sha256 = known.sha256;
-  what.files = known.files;
-  tell(actor_, what);
+  ask_for(wanted(1, golden_));
   EXPECT_NE(worker_.take<adapter_ready>().error.find("adapter pricing@1: its files are gone"), std::string::npos);
+  EXPECT_THAT(said_->take<std::string>(),
+              testing::StartsWith("adapter pricing@1 cannot be loaded here: its files are gone"));
   EXPECT_EQ(head_.count<want_piece>(), 0u);
 }
 
@@ -243,21 +241,27 @@ TEST_F(fetcher, goes_on_with_others_when_a_folder_cannot_be_made) {
 }
 
 TEST_F(fetcher, says_once_to_its_nodes_log_why_an_adapter_cannot_be_loaded_until_it_can) {
-  const auto ask = [this](bool can) {
+  const auto expect_said = [this](bool prepares, bool can, std::size_t lines) {
     tell(actor_, stage_ended{});  // what was prepared is forgotten
     folder_.write("store", "a file");
     if (can) std::filesystem::remove(folder_.path() / "store");
-    tell(actor_, wanted(1, golden_));
+    prepares ? tell(actor_, wanted(1, golden_)) : ask_for(wanted(0, golden_));
     for (const std::string& text : golden_)
       if (can) answer_piece(text);
-    const std::string error = head_.take<adapter_prepared>().error;
+    const std::string error = prepares ? head_.take<adapter_prepared>().error : worker_.take<adapter_ready>().error;
     EXPECT_EQ(error.find("node w0: "), can ? error.npos : 0) << error;
     if (can) std::filesystem::remove_all(folder_.path() / "store");
+    ASSERT_EQ(said_->count<std::string>(), lines);
+    if (lines == 0) return;
+    const auto line = said_->take<std::string>();
+    EXPECT_THAT(line, testing::StartsWith("adapter pricing"));
+    EXPECT_THAT(line, testing::HasSubstr(" cannot be loaded here: "));
+    EXPECT_THAT(line, testing::HasSubstr((folder_.path() / "store").string()));
   };
-  for (const bool can : {false, false, true, false}) ask(can);
-  EXPECT_THAT(said_->take<std::string>(), testing::StartsWith("adapter pricing@1 cannot be loaded here: "));
-  EXPECT_THAT(said_->take<std::string>(), testing::HasSubstr((folder_.path() / "store").string()));
-  EXPECT_EQ(said_->count<std::string>(), 0u);
+  expect_said(true, false, 1);
+  expect_said(false, false, 0);
+  expect_said(false, true, 0);
+  expect_said(true, false, 1);
 }
 
 /// In both places where a disk can be full: when the files' folder is made, and when what comes is written.

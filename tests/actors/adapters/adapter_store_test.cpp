@@ -186,6 +186,22 @@ TEST_F(store, a_worker_whose_disk_is_full_keeps_nobody_else_from_a_version) {
   EXPECT_TRUE(adapters_->resolve("adapter"));
 }
 
+TEST_F(store, says_of_every_version_that_a_node_lacks_it_though_the_cause_is_the_same) {
+  mock<worker_actor> worker(system_);
+  directory_->set_worker("w0", worker.handle());
+  const auto folder = golden / "llama" / "adapter";
+  std::filesystem::copy(folder, folder_.path() / "pricing");
+  for (const char* end : {"", " "}) {
+    folder_.write("pricing/adapter_config.json", read_file(folder / "adapter_config.json") + end);
+    command("adapters.load", {{"name", "pricing"}, {"path", (folder_.path() / "pricing").string()}});
+    tell(actor_, adapter_prepared{worker.take<prepare_adapter>().ticket, "node w0: the disk is full"});
+    EXPECT_EQ(said_->take<std::string>(), "adapter pricing: not every node can load it yet: node w0: the disk is full");
+    saved();
+    EXPECT_EQ(answer().error, "");
+    while (said_->count<std::string>() > 0) (void)said_->take<std::string>();  // what became of versions
+  }
+}
+
 class hasty_store : public store {
  protected:
   hasty_store() : store(std::chrono::milliseconds(50)) {}

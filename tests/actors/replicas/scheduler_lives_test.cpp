@@ -131,6 +131,21 @@ TEST_F(scheduler, asks_for_patience_where_nodes_lose_each_other_in_every_life_of
   EXPECT_NE(refused.error.find("see to the network"), std::string::npos) << refused.error;
 }
 
+TEST_F(scheduler, blames_no_request_for_three_lives_of_which_one_ended_since_nodes_lost_each_other) {
+  std::uint64_t epoch = 0;
+  begin_life(++epoch);
+  ask(1, "AB");
+  for (const life_end why : {life_end::lost_link, life_end::lost_link, life_end::loss}) {
+    (void)last_.take<run_step>();
+    EXPECT_EQ(sink_.count<request_refused>(), 0u);
+    end_life(why);
+    if (++epoch < 4) begin_life(epoch);
+  }
+  const auto refused = sink_.take<request_refused>();
+  EXPECT_EQ(refused.cause, refusal_cause::unavailable);
+  EXPECT_NE(refused.error.find("see to the network"), std::string::npos) << refused.error;
+}
+
 TEST_F(scheduler, holds_no_life_against_a_request_that_ended_as_planned) {
   begin_life(1);
   ask(1, "AB");

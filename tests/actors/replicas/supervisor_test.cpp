@@ -365,7 +365,11 @@ TEST_F(supervisor_with_links, says_once_which_nodes_it_refuses_and_why_until_the
   node_hello idle = hello("idle", 2), here = hello("w1", 11), next = hello("w1", 12), old = hello("w2", 13);
   idle.roles = {"router"};
   (void)answer_to(idle);
-  EXPECT_EQ(next_refusal(), "refused a node's hello: it is neither worker nor trainer");
+  EXPECT_EQ(next_refusal(), "refused node idle: it is neither worker nor trainer");
+  idle.name = "no name";
+  EXPECT_FALSE(answer_to(idle).accepted);
+  EXPECT_FALSE(answer_to(hello(std::string(65, 'w'), 3)).accepted);
+  EXPECT_TRUE(next_refusal().starts_with("refused a node's hello: a name has ")) << "and nothing of the other one";
   EXPECT_TRUE(answer_to(here).accepted);
   next.pid = 2;
   old.build = "a";

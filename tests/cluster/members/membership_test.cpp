@@ -131,6 +131,7 @@ TEST_F(the_membership, refuses_a_hello_that_makes_no_sense) {
   EXPECT_TRUE(is_invalid([](node_hello& hello) { hello.name = ""; }));
   EXPECT_TRUE(is_invalid([](node_hello& hello) { hello.name = "../w0"; }));
   EXPECT_TRUE(is_invalid([](node_hello& hello) { hello.name = std::string(65, 'a'); }));
+  EXPECT_THAT(text, HasSubstr("a node's hello: a name has 1 to 64")) << "and not the name";
   EXPECT_TRUE(is_invalid([](node_hello& hello) { hello.incarnation = {}; }));
   EXPECT_TRUE(is_invalid([](node_hello& hello) { hello.host = "a\033[2J"; }));
   EXPECT_TRUE(is_invalid([](node_hello& hello) { hello.host = "a\x7f"; }));
@@ -141,6 +142,7 @@ TEST_F(the_membership, refuses_a_hello_that_makes_no_sense) {
   EXPECT_TRUE(is_invalid([](node_hello& hello) { hello.build = std::string(1000, 'x'); }));
   EXPECT_TRUE(is_invalid([](node_hello& hello) { hello.speed = std::nan(""); }));
   EXPECT_TRUE(is_invalid([](node_hello& hello) { hello.speed = -1; }));
+  EXPECT_EQ(text, "node w0: its speed is no number");
   EXPECT_EQ(nodes.members(), 0u);
 }
 

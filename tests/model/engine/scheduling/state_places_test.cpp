@@ -36,7 +36,7 @@ TEST(state_places, are_empty_where_the_model_keeps_no_states) {
 }
 
 TEST(state_places, are_given_out_again_at_once) {
-  state_places places({.running = 2, .blocks = 8});
+  state_places places({.running = 2, .kept_beginnings = 0, .blocks = 8, .worth_keeping = 16});
   EXPECT_FALSE(places.share_beginnings());
   scheduled_sequence first = sequence_of(1, 10), second = sequence_of(2, 10), third = sequence_of(3, 10);
   places.take(first);

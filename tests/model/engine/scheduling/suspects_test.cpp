@@ -34,6 +34,19 @@ TEST(suspects, are_not_those_who_only_computed_again_what_did_no_harm) {
   EXPECT_EQ(sequence.lost.lives, 3) << "this time it did do harm";
 }
 
+TEST(suspects, are_not_all_that_is_wrong_where_a_link_was_lost_until_they_get_further) {
+  suspects all;
+  scheduled_sequence sequence;
+  all.note_loss(sequence, 10, 11, life_end::lost_link);
+  all.note_loss(sequence, 10, 11);
+  EXPECT_EQ(sequence.lost.lives, 2);
+  EXPECT_TRUE(sequence.lost.by_link);
+  all.note_loss(sequence, 0, 10);
+  EXPECT_TRUE(sequence.lost.by_link) << "it computed again what did no harm";
+  all.note_loss(sequence, 11, 12);
+  EXPECT_FALSE(sequence.lost.by_link);
+}
+
 /// Lives until a sequence is found out of which the 70th position kills, while every step may also be lost without its
 /// doing, one in so many.
 int lives_until_found_out(std::uint64_t one_in, std::uint64_t seed) {

@@ -26,7 +26,12 @@ class urgency_of_those_that_wait : public ::testing::Test {
   adapter_slots adapters_{8};
   fair_queues queues_;
   adapter_version not_ready_ = no_adapter;
-  urgency urgency_{{.max_adapters = 8, .adapter_patience = 5, .batch_patience = 10, .head_patience = 100, .tokens = 4},
+  urgency urgency_{{.max_adapters = 8,
+                    .adapter_patience = 5,
+                    .batch_patience = 10,
+                    .head_patience = 100,
+                    .tokens = 4,
+                    .context = 2048},
                    adapters_,
                    queues_,
                    [this](const scheduled_sequence& s) { return s.adapter == no_adapter || s.adapter != not_ready_; }};
