@@ -145,7 +145,7 @@ TEST_F(survival, of_a_worker_whose_program_was_replaced_meanwhile) {
 }
 
 /// By hand, so that nobody starts it again.
-TEST_F(survival, a_stopped_worker_is_fenced_and_joins_anew) {
+TEST_F(survival, a_stopped_worker_is_fenced_and_joins_anew_and_is_told_from_one_that_died) {
   start({.replicas = 0});
   process second = cluster().start_node("w9");
   ASSERT_TRUE(wait_until([&] { return is_whole(2); }));
@@ -158,6 +158,12 @@ TEST_F(survival, a_stopped_worker_is_fenced_and_joins_anew) {
   EXPECT_TRUE(wait_until([&] { return is_whole(2); })) << second.out();
   EXPECT_NE(second.out().find("joining anew"), std::string::npos) << second.out();
   expect_nothing_lost(traffic);
+  const auto losses = [&](const char* why) {
+    return count_of(cluster().log("head"), std::string("w9 is lost: ") + why);
+  };
+  EXPECT_GE(losses("no sign of life, though its connection has not ended"), 1);
+  second.signal(SIGKILL);
+  EXPECT_TRUE(wait_until([&] { return losses("no sign of life\n") == 1; })) << cluster().log("head");
 }
 
 TEST_F(survival, of_a_full_queue_is_what_a_command_waits_for_and_says) {
