@@ -15,7 +15,8 @@ mixer_kind mixer_called(const std::string& type, mixer_kind other, const std::st
   const bool is_of_old = other == mixer_kind::delta && type == "mamba";
   if (type == name || is_of_old) return other;
   if (type == "full_attention" || type == "attention") return mixer_kind::attention;
-  refuse("{}: the layer type \"{}\" is not supported: {} and full_attention are", where, type.substr(0, 80), name);
+  refuse("{}: the layer type \"{}\" is not supported: {}{} and full_attention are", where, type.substr(0, 80), name,
+         other == mixer_kind::delta ? " (mamba)" : "");
 }
 
 /// Unless they are listed, every n-th; of Granite 4 none.

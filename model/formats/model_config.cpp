@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "base/error.hpp"
 #include "model/formats/config_parts.hpp"
 
@@ -186,18 +188,22 @@ void check_rope(const rope_config& rope, const model_config& config, const std::
 
 void check_delta(const model_config& config, const std::string& where) {
   const delta_config& delta = config.delta;
-  check_size("the number of linear attention's key heads", delta.key_heads, most_heads, where);
-  check_size("the number of linear attention's value heads", delta.value_heads, most_heads, where);
+  const std::string_view kind = delta.is_state_space ? "state spaces" : "linear attention";
+  const auto check_part = [&](std::string_view what, std::int64_t value, std::int64_t most) {
+    check_size(fmt::format("{} of {}", what, kind), value, most, where);
+  };
+  check_part(delta.is_state_space ? "the number of groups" : "the number of key heads", delta.key_heads, most_heads);
+  check_part("the number of value heads", delta.value_heads, most_heads);
   for (const std::int64_t dim : {delta.key_dim, delta.value_dim}) {
-    check_size("the size of linear attention's heads", dim, most_head_dim, where);
-    if (dim % 16 != 0) refuse("{}: linear attention has heads of {}, but multiples of 16 are supported", where, dim);
+    check_part("the size of heads", dim, most_head_dim);
+    if (dim % 16 != 0) refuse("{}: heads of {} in {} are not supported: multiples of 16 are", where, dim, kind);
   }
   if (delta.value_heads % delta.key_heads != 0)
-    refuse("{}: {} value heads of linear attention cannot share {} key heads evenly", where, delta.value_heads,
-           delta.key_heads);
-  check_size("what linear attention's convolution reads", delta.channels(), most_inputs, where);
-  check_size("the length of linear attention's convolution", delta.kernel, longest_convolution, where);
-  if (!in_range(delta.norm_eps, 0.0, 1.0)) refuse("{}: linear attention's norm epsilon is {}", where, delta.norm_eps);
+    refuse("{}: {} heads of {} cannot share {} {} evenly", where, delta.value_heads, kind, delta.key_heads,
+           delta.is_state_space ? "groups" : "key heads");
+  check_part("what the convolution reads", delta.channels(), most_inputs);
+  check_part("the length of the convolution", delta.kernel, longest_convolution);
+  if (!in_range(delta.norm_eps, 0.0, 1.0)) refuse("{}: the norm epsilon of {} is {}", where, kind, delta.norm_eps);
 }
 
 void check_convolution(const model_config& config, const std::string& where) {

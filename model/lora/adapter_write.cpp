@@ -1,5 +1,6 @@
 #include "model/lora/adapter_write.hpp"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -17,28 +18,37 @@ namespace {
 /// Linear layers that PEFT has as one: they have their A in common.
 struct peft_module {
   std::string name;
-  const adapter_part* first = nullptr;
-  std::size_t parts = 0;
-  std::vector<float> b = {};
+  std::vector<const adapter_part*> parts;
+
+  const adapter_part& first() const { return *parts.front(); }
 };
 
 std::vector<peft_module> modules_of(const adapter_file& adapter, const model_config& base, const std::string& where) {
   std::vector<peft_module> modules;
   for (const adapter_part& part : adapter.parts) {
     std::string name = detail::peft_name(base, part.layer, part.kind);
-    if (modules.empty() || modules.back().name != name) modules.push_back({.name = std::move(name), .first = &part});
+    if (modules.empty() || modules.back().name != name) modules.push_back({std::move(name), {}});
     peft_module& own = modules.back();
-    if (part.rank != own.first->rank || part.a != own.first->a)
+    own.parts.push_back(&part);
+    if (part.rank != own.first().rank || part.a != own.first().a)
       refuse("{}: {} and {} are one layer in PEFT, but have different factors A: train them as one", where,
-             own.first->name(), part.name());
-    own.b.insert(own.b.end(), part.b.begin(), part.b.end());
-    ++own.parts;
+             own.first().name(), part.name());
   }
-  for (const peft_module& each : modules)
-    if (each.parts != detail::find_linears(each.name, base).kinds.size())
-      refuse("{}: adapts {} alone, which is one layer with others in PEFT: train them as one", where,
-             each.first->name());
   return modules;
+}
+
+/// Of the whole layer, in whose order its linear layers are put; `kinds` are in it.
+std::vector<float> joined_b(const peft_module& module, const std::vector<linear_kind>& kinds,
+                            const std::string& where) {
+  if (module.parts.size() != kinds.size())
+    refuse("{}: adapts {} alone, which is one layer with others in PEFT: train them as one", where,
+           module.first().name());
+  std::vector<float> all;
+  for (const linear_kind kind : kinds) {
+    const auto& b = (*std::ranges::find(module.parts, kind, &adapter_part::kind))->b;
+    all.insert(all.end(), b.begin(), b.end());
+  }
+  return all;
 }
 
 }  // namespace
@@ -69,16 +79,17 @@ void write_adapter(const adapter_file& adapter, const model_config& base, const 
   std::vector<tensor_description> tensors;
   std::vector<std::vector<float>> values;
   peft_description description{.factors = adapter.factors, .targets = {}, .fan_in_fan_out = base.family == "gpt2"};
-  for (peft_module& each : modules_of(adapter, base, where)) {
-    const std::int64_t rank = each.first->rank;
+  for (const peft_module& each : modules_of(adapter, base, where)) {
+    const auto kinds = detail::find_linears(each.name, base).kinds;
+    const std::int64_t rank = each.first().rank;
     const auto add = [&](std::string_view side, std::int64_t columns, std::vector<float> factor) {
       const auto name = fmt::format("{}{}.lora_{}.weight", adapter_key_prefix, each.name, side);
       tensors.push_back({name, dtype::f32, {static_cast<std::int64_t>(factor.size()) / columns, columns}});
       values.push_back(std::move(factor));
     };
-    const factor_order order(base, each.first->kind);
-    add("A", static_cast<std::int64_t>(each.first->a.size()) / rank, order.peft_a(each.first->a, rank));
-    add("B", rank, order.peft_b(std::move(each.b), rank));
+    const factor_order order(base, kinds.front());
+    add("A", static_cast<std::int64_t>(each.first().a.size()) / rank, order.peft_a(each.first().a, rank));
+    add("B", rank, order.peft_b(joined_b(each, kinds, where), rank));
     description.targets.insert(each.name);
   }
   write_safetensors(folder / adapter_weights_name, tensors, values, {{"format", "pt"}});

@@ -74,7 +74,7 @@ void cpu_train_pass::each_activation(activations& a, std::span<const trained_lay
   if (any_has(layers, linear_kind::delta_qkv)) {
     visit(a.qkv, s.channel);
     visit(a.z, s.value);
-    visit(a.delta_b, s.share);
+    if (!config.delta.is_state_space) visit(a.delta_b, s.share);
     visit(a.delta_a, s.share);
     visit(a.answered, s.value);
   }
@@ -156,7 +156,8 @@ std::int64_t cpu_train_pass::bytes(const trained_model& model, const options& ch
   const bool has_delta = config.mixes_by(mixer_kind::delta);
   const std::int64_t scratch = attention_pass::scratch_floats(config, chosen.most_positions) +
                                (has_delta ? delta_pass::scratch_floats(config, chosen.most_positions) : 0);
-  return rows + integers + loss + threads * scratch * a_float +
+  const std::int64_t shares = has_delta ? chosen.most_rows * delta_pass::row_floats(config) * a_float : 0;
+  return rows + integers + loss + shares + threads * scratch * a_float +
          (config.experts.count > 0 ? expert_pass::bytes(config, chosen.most_rows) : 0);
 }
 

@@ -88,7 +88,7 @@ void delta_pass::find_shares(const compute& with, const input& in) {
   for_rows(with, in.batch, [&](int row) {
     float *const decays = decays_.data() + row * share_stride_, *const betas = betas_.data() + row * share_stride_;
     std::copy_n(in.a.row(row), share_stride_, decays);
-    std::copy_n(in.b.row(row), share_stride_, betas);
+    if (!config_.is_state_space) std::copy_n(in.b.row(row), share_stride_, betas);
     delta_kernels_of(with.kernels, config_).shares(decays, betas, in.weights.dt_bias, rates_.data(), share_stride_);
   });
 }

@@ -14,6 +14,8 @@ class delta_pass {
  public:
   delta_pass(const model_config& config, std::int64_t most_rows, std::int64_t most_positions, int threads);
 
+  /// That are kept of each row.
+  static std::int64_t row_floats(const model_config& config) { return 2 * padded_outs(config.delta.value_heads); }
   /// That each thread has.
   static std::int64_t scratch_floats(const model_config& config, std::int64_t most_positions);
 
