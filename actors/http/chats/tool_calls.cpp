@@ -21,10 +21,13 @@ constexpr std::string_view gemma_address = "call:";
 constexpr std::string_view mistral_mark = "[TOOL_CALLS]", mistral_body = "[ARGS]";
 constexpr std::string_view section_body = "<｜tool▁sep｜>", fenced_address = "function<｜tool▁sep｜>";
 constexpr std::string_view fenced_body = "\n```json\n";
+/// What LFM2's templates, which may show no calls, have before the tools, and those of LFM2.5.
+constexpr std::string_view lfm_tools = "<|tool_list_start|>", later_lfm_tools = "List of tools: ";
 call_tags tags_of(tool_style style) {
   if (style == tool_style::channels) return {call_begin, call_end};
   if (has_sections(style)) return section_tags;
   if (style == tool_style::unquoted) return gemma_tags;
+  if (style == tool_style::pythonic) return lfm_tags;
   return style == tool_style::named ? call_tags{mistral_mark, ""} : hermes_tags;
 }
 /// What stands before a name, and between it and its arguments, of a style with marks.
@@ -95,7 +98,9 @@ tool_style tool_style_of(std::string_view chat_template) {
   if (has(hermes_tags.opening)) return has("<function=") || has("<arg_key>") ? tool_style::nested : tool_style::tagged;
   if (has(mistral_mark) && has(mistral_body)) return tool_style::named;
   if (has(mistral_mark) || has("<|tool_call|>") || has("<|tool|>")) return tool_style::listed;
-  return has("\"parameters\"") || has("python_tag") ? tool_style::bare : tool_style::none;
+  if (has(lfm_tags.opening) || has(lfm_tools)) return tool_style::pythonic;
+  if (has("\"parameters\"") || has("python_tag")) return tool_style::bare;
+  return has("<|im_start|>") && has(later_lfm_tools) ? tool_style::pythonic : tool_style::none;
 }
 
 std::string begun_call(tool_style style, std::string_view name) {
@@ -245,7 +250,28 @@ bool tool_call_reader::take_section(std::string_view text, bool is_cut) {
   return true;
 }
 
+/// The calls of a list; none where there is anything else. Some templates write earlier calls as JSON.
+bool tool_call_reader::take_pythonic(std::string_view text, bool is_cut) {
+  std::string_view rest = text;
+  if (!take(rest, "[")) return false;
+  if (rest.substr(first_letter(rest)).starts_with('{')) return take_sequence(text, is_cut);
+  std::vector<tool_call> calls;
+  do {
+    auto call = take_pythonic_call(rest, *offers_, is_cut);
+    const bool is_unnamed = is_cut && !calls.empty() && rest.find('(') == rest.npos;  // cut before its arguments
+    if (!call && !is_unnamed) return false;
+    if (call)
+      calls.push_back(*std::move(call));
+    else
+      rest = {};
+  } while (take(rest, ","));
+  if ((!take(rest, "]") && !is_cut) || !is_at_end(rest)) return false;
+  for (tool_call& each : calls) add_call(std::move(each));
+  return true;
+}
+
 bool tool_call_reader::take_tagged(std::string_view text, bool is_cut) {
+  if (style_ == tool_style::pythonic) return take_pythonic(text, is_cut);
   if (has_sections(style_)) return take_section(text, is_cut);
   if (has_marks(style_)) {
     auto addressed = style_ == tool_style::unquoted ? read_unquoted_call(text, gemma_address, *offers_, is_cut)
