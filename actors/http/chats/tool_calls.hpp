@@ -20,6 +20,7 @@ enum class tool_style {
   sectioned,  ///< DeepSeek V3.1: a section of calls, each of which is NAME<｜tool▁sep｜>{…} between marks of its own
   fenced,     ///< DeepSeek V3 and R1: likewise, of function<｜tool▁sep｜>NAME and a block of Markdown with {…}
   pythonic,  ///< LFM2: <|tool_call_start|>[NAME(key="text", key=1)]<|tool_call_end|>
+  headed,    ///< GLM-4: the answer is NAME, and {…} on the next line
   bare,      ///< Llama 3: the answer is {"name": …, "parameters": {…}}, several with ; between them
   listed     ///< Mistral v3 and v7, Granite 3, Phi-4-mini: the answer is [{"name": …, "arguments": {…}}, …]
 };
@@ -31,9 +32,13 @@ constexpr bool has_marks(tool_style style) {
   return style == tool_style::channels || style == tool_style::named || style == tool_style::unquoted ||
          style == tool_style::pythonic || has_sections(style);
 }
-/// Whether marks can begin a call of one function, so that a form of its arguments is all that is left.
+/// Whether a call begins with the function's name, so that a form of its arguments is all that is left.
 constexpr bool has_address(tool_style style) {
-  return has_marks(style) && style != tool_style::pythonic;
+  return style == tool_style::headed || (has_marks(style) && style != tool_style::pythonic);
+}
+/// Whether calls are JSON that names the function, which forms can have.
+constexpr bool has_forms(tool_style style) {
+  return style != tool_style::none && style != tool_style::headed && !has_marks(style);
 }
 struct call_tags {
   std::string_view opening, closing;
@@ -91,6 +96,8 @@ class tool_call_reader {
   void take_text(std::string_view text);
   void read_sequence();
   bool take_sequence(std::string_view text, bool is_cut);
+  bool may_be_headed() const;
+  bool take_headed(std::string_view text, bool is_cut);
   bool take_pythonic(std::string_view text, bool is_cut);
   bool take_tagged(std::string_view text, bool is_cut);
   bool take_section(std::string_view text, bool is_cut);

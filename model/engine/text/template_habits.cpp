@@ -171,6 +171,29 @@ void write_python_for(const std::string& source, json& messages) {
   }
 }
 
+/// GLM-4's templates know a call as a message of its own, with the function's name as metadata and the arguments as
+/// text, and its result as an observation. Older ones look for the tools in a message.
+void write_metadata_for(const std::string& source, const json& tools, json& messages) {
+  const auto has = [&](std::string_view text) { return source.find(text) != source.npos; };
+  if (!has("metadata") || !has("Json 格式表示调用的参数")) return;
+  json written = json::array();
+  if (!tools.is_null() && !tools.empty() && has("item['tools']"))
+    written.push_back(json{{"role", "system"}, {"content", ""}, {"tools", tools}});
+  for (json& message : messages) {
+    json calls = json::array();
+    if (message.contains("tool_calls")) calls = std::exchange(message["tool_calls"], json::array());
+    if (is_result(message)) message["role"] = "observation";
+    if (calls.empty() || message["content"] != "") written.push_back(std::move(message));
+    for (const json& call : calls) {
+      const json &function = call["function"], &arguments = function["arguments"];
+      written.push_back(json{{"role", "assistant"},
+                             {"metadata", name_of(function)},
+                             {"content", arguments.is_string() ? arguments.get<std::string>() : arguments.dump()}});
+    }
+  }
+  messages = std::move(written);
+}
+
 /// gpt-oss's template calls thoughts `thinking`, and of a message of calls it takes either those or a text.
 void write_thoughts_for(const std::string& source, json& messages) {
   if (source.find("message.thinking") == source.npos) return;
@@ -203,6 +226,7 @@ void adapt_to(const std::string& source, json& tools, json& messages) {
   shorten_ids_for(source, messages);
   write_tools_for(source, tools, messages);
   write_python_for(source, messages);
+  write_metadata_for(source, tools, messages);
   write_thoughts_for(source, messages);
   describe_tools_for(source, tools);
 }

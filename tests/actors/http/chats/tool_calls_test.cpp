@@ -143,6 +143,19 @@ TEST(tool_calls, of_python_are_whole_lists_of_what_is_offered) {
   }
 }
 
+/// GLM-4's.
+TEST(tool_calls, may_have_their_names_on_a_line_of_their_own) {
+  const std::string answer = "\ngo\n{\"to\": \"}\\n\"}look\n{}\n";
+  for (std::size_t size = 1; size < 30; ++size)
+    EXPECT_EQ(read(tool_style::headed, answer, size),
+              std::pair(std::string(), std::string(R"(go({"to":"}\n"})look({}))")));
+  for (const char* text : {"go", "go\n", "go\nthere", "fly\n{}", "go {}", "go{}", "go\n{} and", "go\n{", "go\n[1]",
+                           "look\nat {}", "Go\n{}"})
+    EXPECT_EQ(read(tool_style::headed, text, 1), std::pair(std::string(text), std::string())) << text;
+  EXPECT_EQ(read(tool_style::headed, begun_call(tool_style::headed, "go") + R"({"a": 1})", 3).second, R"(go({"a":1}))")
+      << "as a form makes it";
+}
+
 /// Gemma 4's.
 TEST(tool_calls, may_have_no_quotes) {
   const std::string answer =
@@ -254,6 +267,10 @@ TEST(tool_calls, do_not_hold_back_what_cannot_be_one) {
   EXPECT_EQ(first(tool_style::listed, "[TOOL"), "");
   EXPECT_EQ(first(tool_style::listed, "<b>"), "<b>");
   EXPECT_EQ(first(tool_style::bare, "[1]"), "[1]");
+  EXPECT_EQ(first(tool_style::headed, "\ng"), "");
+  EXPECT_EQ(first(tool_style::headed, "\ngo\n"), "");
+  EXPECT_EQ(first(tool_style::headed, "\nGood"), "\nGood");
+  EXPECT_EQ(first(tool_style::headed, "go on"), "go on");
   EXPECT_EQ(first(tool_style::bare, "<|python_tag|>print"), "<|python_tag|>print");
 }
 
@@ -309,6 +326,11 @@ TEST(tool_calls, that_are_cut_have_the_arguments_that_came) {
   EXPECT_EQ(read_python("[look(), g"), "|look|{}");
   EXPECT_EQ(read_python("[go(a=1)]<|tool_"), R"(|go|{"a":1})");
   EXPECT_EQ(read_python("[go"), "<|tool_call_start|>[go");
+  EXPECT_EQ(read_cut(tool_style::headed, "go\n{\"to\": \"a b"), R"(|go|{"to": "a b|cut)");
+  EXPECT_EQ(read_cut(tool_style::headed, "go\n"), "|go||cut");
+  EXPECT_EQ(read_cut(tool_style::headed, "look\n{}go\n{\"a"), R"(|look|{}|go|{"a|cut)");
+  EXPECT_EQ(read_cut(tool_style::headed, "look\n{}g"), "|look|{}");
+  EXPECT_EQ(read_cut(tool_style::headed, "go"), "go");
   for (const char* unnamed : {"<|tool_call>call:go", "<|tool_call>cal", "<|tool_call>call:go{a:1]"})
     EXPECT_EQ(read_gemma(unnamed), unnamed);
   for (const char* none : {"<tool_call>go", "<tool_call>go there and"})
@@ -397,6 +419,8 @@ TEST(tool_calls, are_of_the_templates_family) {
   EXPECT_EQ(tool_style_of("{% if tools %}<|im_start|>system List of tools: [{% endif %}"), tool_style::pythonic);
   EXPECT_EQ(tool_style_of("{% if tools %}{{ '<|tool_call_start|>[' + name + '(' }}{% endif %}"), tool_style::pythonic);
   EXPECT_EQ(tool_style_of("{% if tools %}List of tools: [{% endif %}"), tool_style::none);
+  EXPECT_EQ(tool_style_of("{% if tools %}在调用上述函数时，请使用 Json 格式表示调用的参数。{% endif %}"),
+            tool_style::headed);
   EXPECT_EQ(tool_style_of("{{ messages }}"), tool_style::none);
 }
 
