@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "actors/http/chats/pythonic_json.hpp"
 #include "actors/http/chats/unquoted_json.hpp"
 #include "base/ascii.hpp"
 #include "base/error.hpp"
@@ -169,6 +170,18 @@ std::optional<tool_call> read_unquoted_call(std::string_view text, std::string_v
   const bool is_whole = arguments.read();
   if (!arguments.is_at_end() || (!is_whole && !is_cut)) return std::nullopt;
   if (is_whole && !parsed(arguments.as_json())) return std::nullopt;
+  return tool_call{.name = std::string(name), .arguments = arguments.as_json(), .is_cut = !is_whole};
+}
+
+std::optional<tool_call> take_pythonic_call(std::string_view& text, std::span<const tool_offer> offers, bool is_cut) {
+  text.remove_prefix(first_letter(text));
+  const std::string_view name = text.substr(0, text.find_first_of("( \t\r\n"));
+  if (!find_offer(offers, name) || !text.substr(name.size()).starts_with('(')) return std::nullopt;
+  pythonic_reader arguments(text.substr(name.size()));
+  const bool is_whole = arguments.read_arguments();
+  const bool is_one = is_whole ? parsed(arguments.as_json()).has_value() : is_cut && is_at_end(arguments.rest());
+  if (!is_one) return std::nullopt;
+  text = arguments.rest();
   return tool_call{.name = std::string(name), .arguments = arguments.as_json(), .is_cut = !is_whole};
 }
 

@@ -1,5 +1,5 @@
 // The text of one call of a tool, as models write it: an object of JSON, or Qwen3-Coder's or GLM's tags, or
-// Gemma 4's notation.
+// Gemma 4's notation, or a call of Python.
 #pragma once
 #include <optional>
 #include <span>
@@ -22,6 +22,9 @@ std::optional<tool_call> read_addressed_call(std::string_view text, std::string_
 /// `address`, NAME and the arguments as Gemma 4 writes them. `is_cut`: the end may be missing.
 std::optional<tool_call> read_unquoted_call(std::string_view text, std::string_view address,
                                             std::span<const tool_offer> offers, bool is_cut);
+
+/// NAME(key=value, …) as Python has it; moves `text` past it. `is_cut`: the end may be missing.
+std::optional<tool_call> take_pythonic_call(std::string_view& text, std::span<const tool_offer> offers, bool is_cut);
 
 /// <function=NAME><parameter=KEY>value</parameter>…</function>. `is_cut`: the end may be missing.
 std::optional<tool_call> read_function_tags(std::string_view text, std::span<const tool_offer> offers, bool is_cut);

@@ -21,13 +21,18 @@ constexpr std::string_view gemma_address = "call:";
 constexpr std::string_view mistral_mark = "[TOOL_CALLS]", mistral_body = "[ARGS]";
 constexpr std::string_view section_body = "<｜tool▁sep｜>", fenced_address = "function<｜tool▁sep｜>";
 constexpr std::string_view fenced_body = "\n```json\n";
+/// What LFM2's templates, which may show no calls, have before the tools, and those of LFM2.5.
+constexpr std::string_view lfm_tools = "<|tool_list_start|>", later_lfm_tools = "List of tools: ";
+constexpr std::string_view headed_body = "\n", glm_request = "Json 格式表示调用的参数";
 call_tags tags_of(tool_style style) {
   if (style == tool_style::channels) return {call_begin, call_end};
   if (has_sections(style)) return section_tags;
   if (style == tool_style::unquoted) return gemma_tags;
+  if (style == tool_style::pythonic) return lfm_tags;
+  if (style == tool_style::headed) return {};
   return style == tool_style::named ? call_tags{mistral_mark, ""} : hermes_tags;
 }
-/// What stands before a name, and between it and its arguments, of a style with marks.
+/// What stands before a name, and between it and its arguments, of a style with an address.
 std::string address_of(tool_style style) {
   if (has_sections(style))
     return fmt::format("{}{}", section_call_tags.opening, style == tool_style::fenced ? fenced_address : "");
@@ -35,6 +40,7 @@ std::string address_of(tool_style style) {
 }
 std::string_view body_of(tool_style style) {
   if (style == tool_style::unquoted) return {};
+  if (style == tool_style::headed) return headed_body;
   if (has_sections(style)) return style == tool_style::fenced ? fenced_body : section_body;
   return style == tool_style::channels ? call_body : mistral_body;
 }
@@ -95,7 +101,10 @@ tool_style tool_style_of(std::string_view chat_template) {
   if (has(hermes_tags.opening)) return has("<function=") || has("<arg_key>") ? tool_style::nested : tool_style::tagged;
   if (has(mistral_mark) && has(mistral_body)) return tool_style::named;
   if (has(mistral_mark) || has("<|tool_call|>") || has("<|tool|>")) return tool_style::listed;
-  return has("\"parameters\"") || has("python_tag") ? tool_style::bare : tool_style::none;
+  if (has(lfm_tags.opening) || has(lfm_tools)) return tool_style::pythonic;
+  if (has(glm_request)) return tool_style::headed;
+  if (has("\"parameters\"") || has("python_tag")) return tool_style::bare;
+  return has("<|im_start|>") && has(later_lfm_tools) ? tool_style::pythonic : tool_style::none;
 }
 
 std::string begun_call(tool_style style, std::string_view name) {
@@ -164,7 +173,8 @@ void tool_call_reader::take_text(std::string_view text) {
 
 /// Whether a sequence is one is certain when it has ended.
 void tool_call_reader::read_sequence() {
-  if (held_.size() < longest_call && may_be_calls(held_, form_of(style_))) return;
+  const bool may_be = style_ == tool_style::headed ? may_be_headed() : may_be_calls(held_, form_of(style_));
+  if (held_.size() < longest_call && may_be) return;
   is_text_ = true;
   certain_ = std::exchange(held_, {});
 }
@@ -172,7 +182,10 @@ void tool_call_reader::read_sequence() {
 std::string tool_call_reader::finish(bool is_cut) {
   if (style_ == tool_style::none || is_text_) return {};
   std::string rest = std::exchange(held_, {});
-  if (!has_tags(style_)) return take_sequence(rest, is_cut) || is_call_ ? std::string() : rest;
+  if (!has_tags(style_)) {
+    const bool any = style_ == tool_style::headed ? take_headed(rest, is_cut) : take_sequence(rest, is_cut);
+    return any || is_call_ ? std::string() : rest;
+  }
   if (!inside_) return is_call_ ? std::string() : rest;
   const auto [opening, closing] = tags_of(style_);
   std::string_view call = rest;
@@ -181,6 +194,36 @@ std::string tool_call_reader::finish(bool is_cut) {
   // Arguments that were left out and those that had not begun look alike where a mark or a tag stands before them.
   const bool is_whole = !(is_cut && style_ != tool_style::tagged) && take_tagged(call, false);
   return is_whole || (is_cut && take_tagged(call, true)) || is_call_ ? std::string() : rest;
+}
+
+/// Whether what has come of the answer is the name of an offered function, or the beginning of one, or calls it.
+bool tool_call_reader::may_be_headed() const {
+  const std::string_view begun = std::string_view(held_).substr(first_letter(held_));
+  return std::ranges::any_of(*offers_, [&](const tool_offer& each) {
+    if (std::string_view(each.name).starts_with(begun)) return true;
+    if (!begun.starts_with(each.name)) return false;
+    const std::string_view rest = begun.substr(each.name.size());
+    return is_at_end(rest) || (rest.starts_with(headed_body) && rest.substr(first_letter(rest)).starts_with('{'));
+  });
+}
+
+/// The calls of a whole answer, one behind the other; none where there is anything else.
+bool tool_call_reader::take_headed(std::string_view text, bool is_cut) {
+  std::vector<tool_call> calls;
+  while (!is_at_end(text)) {
+    text.remove_prefix(first_letter(text));
+    const std::size_t begin = std::min(text.find('{'), text.size()), length = end_of_value(text.substr(begin));
+    const bool is_whole = length != text.npos, is_unnamed = begin == text.size() && !calls.empty();
+    if (!is_whole && !is_cut) return false;
+    if (auto call =
+            read_addressed_call(text.substr(0, is_whole ? begin + length : length), headed_body, *offers_, !is_whole))
+      calls.push_back(*std::move(call));
+    else if (is_whole || !is_unnamed)
+      return false;
+    text.remove_prefix(is_whole ? begin + length : text.size());
+  }
+  for (tool_call& each : calls) add_call(std::move(each));
+  return !calls.empty();
 }
 
 /// The calls of a whole answer; none where there is anything else.
@@ -245,7 +288,28 @@ bool tool_call_reader::take_section(std::string_view text, bool is_cut) {
   return true;
 }
 
+/// The calls of a list; none where there is anything else. Some templates write earlier calls as JSON.
+bool tool_call_reader::take_pythonic(std::string_view text, bool is_cut) {
+  std::string_view rest = text;
+  if (!take(rest, "[")) return false;
+  if (rest.substr(first_letter(rest)).starts_with('{')) return take_sequence(text, is_cut);
+  std::vector<tool_call> calls;
+  do {
+    auto call = take_pythonic_call(rest, *offers_, is_cut);
+    const bool is_unnamed = is_cut && !calls.empty() && rest.find('(') == rest.npos;  // cut before its arguments
+    if (!call && !is_unnamed) return false;
+    if (call)
+      calls.push_back(*std::move(call));
+    else
+      rest = {};
+  } while (take(rest, ","));
+  if ((!take(rest, "]") && !is_cut) || !is_at_end(rest)) return false;
+  for (tool_call& each : calls) add_call(std::move(each));
+  return true;
+}
+
 bool tool_call_reader::take_tagged(std::string_view text, bool is_cut) {
+  if (style_ == tool_style::pythonic) return take_pythonic(text, is_cut);
   if (has_sections(style_)) return take_section(text, is_cut);
   if (has_marks(style_)) {
     auto addressed = style_ == tool_style::unquoted ? read_unquoted_call(text, gemma_address, *offers_, is_cut)

@@ -19,8 +19,10 @@ enum class tool_style {
   unquoted,  ///< Gemma 4: <|tool_call>call:NAME{key:<|"|>text<|"|>}<tool_call|>
   sectioned,  ///< DeepSeek V3.1: a section of calls, each of which is NAME<｜tool▁sep｜>{…} between marks of its own
   fenced,     ///< DeepSeek V3 and R1: likewise, of function<｜tool▁sep｜>NAME and a block of Markdown with {…}
-  bare,       ///< Llama 3: the answer is {"name": …, "parameters": {…}}, several with ; between them
-  listed      ///< Mistral v3 and v7, Granite 3, Phi-4-mini: the answer is [{"name": …, "arguments": {…}}, …]
+  pythonic,  ///< LFM2: <|tool_call_start|>[NAME(key="text", key=1)]<|tool_call_end|>
+  headed,    ///< GLM-4: the answer is NAME, and {…} on the next line
+  bare,      ///< Llama 3: the answer is {"name": …, "parameters": {…}}, several with ; between them
+  listed     ///< Mistral v3 and v7, Granite 3, Phi-4-mini: the answer is [{"name": …, "arguments": {…}}, …]
 };
 constexpr bool has_sections(tool_style style) {
   return style == tool_style::sectioned || style == tool_style::fenced;
@@ -28,7 +30,15 @@ constexpr bool has_sections(tool_style style) {
 /// Whether special tokens mark calls: then texts must have those tokens, and no form can have the marks.
 constexpr bool has_marks(tool_style style) {
   return style == tool_style::channels || style == tool_style::named || style == tool_style::unquoted ||
-         has_sections(style);
+         style == tool_style::pythonic || has_sections(style);
+}
+/// Whether a call begins with the function's name, so that a form of its arguments is all that is left.
+constexpr bool has_address(tool_style style) {
+  return style == tool_style::headed || (has_marks(style) && style != tool_style::pythonic);
+}
+/// Whether calls are JSON that names the function, which forms can have.
+constexpr bool has_forms(tool_style style) {
+  return style != tool_style::none && style != tool_style::headed && !has_marks(style);
 }
 struct call_tags {
   std::string_view opening, closing;
@@ -37,13 +47,15 @@ struct call_tags {
 inline constexpr call_tags hermes_tags{"<tool_call>", "</tool_call>"};
 /// Of the style unquoted.
 inline constexpr call_tags gemma_tags{"<|tool_call>", "<tool_call|>"};
+/// Of the style pythonic.
+inline constexpr call_tags lfm_tags{"<|tool_call_start|>", "<|tool_call_end|>"};
 /// Of a section of calls, and of each call in it.
 inline constexpr call_tags section_tags{"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"},
     section_call_tags{"<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>"};
 constexpr bool has_tags(tool_style style) {
   return style == tool_style::tagged || style == tool_style::nested || has_marks(style);
 }
-/// A call up to its arguments, of a style with marks.
+/// A call up to its arguments, of a style with an address.
 std::string begun_call(tool_style style, std::string_view name);
 /// How models with this chat template write calls.
 tool_style tool_style_of(std::string_view chat_template);
@@ -84,6 +96,9 @@ class tool_call_reader {
   void take_text(std::string_view text);
   void read_sequence();
   bool take_sequence(std::string_view text, bool is_cut);
+  bool may_be_headed() const;
+  bool take_headed(std::string_view text, bool is_cut);
+  bool take_pythonic(std::string_view text, bool is_cut);
   bool take_tagged(std::string_view text, bool is_cut);
   bool take_section(std::string_view text, bool is_cut);
   std::optional<tool_call> read_section_call(std::string_view& text, bool is_cut) const;

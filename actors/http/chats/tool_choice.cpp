@@ -249,12 +249,12 @@ tool_call_form free_call_of(const std::vector<tool_offer>& offers, tool_style st
 void demand_call(std::vector<described_tool> offers, tool_wishes& wishes) {
   std::size_t work = 0;
   for (described_tool& each : offers) make_demandable(each, work);
-  const bool is_marked = has_marks(wishes.style), has_address = is_marked && offers.size() == 1;
+  const bool is_addressed = has_address(wishes.style) && offers.size() == 1;
   // Made to call, a model whose own calls are not known writes what is asked for as it writes any JSON. So does one
-  // that has to choose whom to address, by marks that no form can have.
-  if (wishes.style == tool_style::none || (is_marked && !has_address)) wishes.style = tool_style::bare;
-  if (has_address) wishes.called = offers.front().name;
-  wishes.form = has_address ? arguments_of(offers.front()) : call_of(std::move(offers), wishes.style);
+  // that has to choose whom to address, in a way that no form can have.
+  if (!has_forms(wishes.style) && !is_addressed) wishes.style = tool_style::bare;
+  if (is_addressed) wishes.called = offers.front().name;
+  wishes.form = is_addressed ? arguments_of(offers.front()) : call_of(std::move(offers), wishes.style);
 }
 
 bool is_free(const json& choice) {
@@ -289,7 +289,7 @@ tool_wishes read_tools(const request_fields& from, tool_style style) {
   if (!from.boolean("parallel_tool_calls").value_or(true)) wishes.most_calls = 1;
   wishes.style = style;
   if (choice == "auto") {
-    if (!offers.empty() && style != tool_style::none && !has_marks(style)) {
+    if (!offers.empty() && has_forms(style)) {
       wishes.call = free_call_of(wishes.offers, style);
       wishes.strict = strict_calls_of(std::move(offers), style);
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -127,6 +128,72 @@ void write_tools_for(const std::string& source, const json& tools, json& message
       content = content.get<std::string>() + "<|tool_call|>" + functions_of(message["tool_calls"]) + "<|/tool_call|>";
 }
 
+/// A value as Python writes it.
+std::string python_of(const json& value) {
+  if (value.is_null()) return "None";
+  if (value.is_boolean()) return value.get<bool>() ? "True" : "False";
+  if (!value.is_structured()) return value.dump();
+  std::string parts;
+  for (const auto& [key, part] : value.items()) {
+    if (!parts.empty()) parts += ", ";
+    if (value.is_object()) parts += json(key).dump() + ": ";
+    parts += python_of(part);
+  }
+  return value.is_object() ? "{" + parts + "}" : "[" + parts + "]";
+}
+
+std::string name_of(const json& function) {
+  const json name = function.value("name", json());
+  return name.is_string() ? name.get<std::string>() : "";
+}
+
+/// Those that were cut are a text.
+std::string python_arguments_of(const json& arguments) {
+  if (arguments.is_string()) return arguments.get<std::string>();
+  std::string parts;
+  for (const auto& [key, part] : arguments.items()) parts += (parts.empty() ? "" : ", ") + key + "=" + python_of(part);
+  return parts;
+}
+
+/// The first templates of LFM2 and of LFM2.5 know nothing of calls: those are written as the model writes them.
+void write_python_for(const std::string& source, json& messages) {
+  const auto has = [&](std::string_view text) { return source.find(text) != source.npos; };
+  if (has("tool_calls") || !has("<|im_start|>") || !has("List of tools: ")) return;
+  for (json& message : messages) {
+    if (!message.contains("tool_calls") || !message["content"].is_string()) continue;
+    std::string calls;
+    for (const json& call : message["tool_calls"]) {
+      const json& function = call["function"];
+      calls += (calls.empty() ? "" : ", ") + name_of(function) + "(" + python_arguments_of(function["arguments"]) + ")";
+    }
+    json& content = message["content"];
+    content = "<|tool_call_start|>[" + calls + "]<|tool_call_end|>" + content.get<std::string>();
+  }
+}
+
+/// GLM-4's templates know a call as a message of its own, with the function's name as metadata and the arguments as
+/// text, and its result as an observation. Older ones look for the tools in a message.
+void write_metadata_for(const std::string& source, const json& tools, json& messages) {
+  const auto has = [&](std::string_view text) { return source.find(text) != source.npos; };
+  if (!has("metadata") || !has("Json 格式表示调用的参数")) return;
+  json written = json::array();
+  if (!tools.is_null() && !tools.empty() && has("item['tools']"))
+    written.push_back(json{{"role", "system"}, {"content", ""}, {"tools", tools}});
+  for (json& message : messages) {
+    json calls = json::array();
+    if (message.contains("tool_calls")) calls = std::exchange(message["tool_calls"], json::array());
+    if (is_result(message)) message["role"] = "observation";
+    if (calls.empty() || message["content"] != "") written.push_back(std::move(message));
+    for (const json& call : calls) {
+      const json &function = call["function"], &arguments = function["arguments"];
+      written.push_back(json{{"role", "assistant"},
+                             {"metadata", name_of(function)},
+                             {"content", arguments.is_string() ? arguments.get<std::string>() : arguments.dump()}});
+    }
+  }
+  messages = std::move(written);
+}
+
 /// gpt-oss's template calls thoughts `thinking`, and of a message of calls it takes either those or a text.
 void write_thoughts_for(const std::string& source, json& messages) {
   if (source.find("message.thinking") == source.npos) return;
@@ -158,6 +225,8 @@ void adapt_to(const std::string& source, json& tools, json& messages) {
   write_calls_for(source, messages);
   shorten_ids_for(source, messages);
   write_tools_for(source, tools, messages);
+  write_python_for(source, messages);
+  write_metadata_for(source, tools, messages);
   write_thoughts_for(source, messages);
   describe_tools_for(source, tools);
 }

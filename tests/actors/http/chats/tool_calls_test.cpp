@@ -100,6 +100,62 @@ TEST(tool_calls, may_have_blocks_of_markdown) {
             R"(go({"a":1}))");
 }
 
+/// LFM2's.
+TEST(tool_calls, may_be_those_of_python) {
+  const std::string begin = "<|tool_call_start|>", end = "<|tool_call_end|>";
+  const std::string answer = "Wait. " + begin +
+                             R"([go(to="a \"b\"\n)], \x41 ü", by={'car': True, "ways": [1, 'x', None]}, n=-1.50e3,), )"
+                             R"(look()])" +
+                             end + "Done";
+  const std::string calls = R"(go({"to":"a \"b\"\n)], \u0041 ü","by":{"car":true,"ways":[1,"x",null]},"n":-1.50e3}))"
+                            R"(look({}))";
+  for (std::size_t size = 1; size < 60; ++size)
+    EXPECT_EQ(read(tool_style::pythonic, answer, size), std::pair(std::string("Wait. Done"), calls)) << size;
+  const auto calls_of = [&](const std::string& list) {
+    return read(tool_style::pythonic, begin + list + end, 7).second;
+  };
+  EXPECT_EQ(calls_of(R"([go(to='It\'s')])"), R"(go({"to":"It's"}))");
+  EXPECT_EQ(calls_of(R"([go(to='It's', by='d:\e')])"), R"(go({"to":"It's","by":"d:\\e"}))") << "as the template has it";
+  EXPECT_EQ(calls_of("[go(n=9400111899223100001234, a=(1, 2))]"), R"(go({"n":9400111899223100001234,"a":[1,2]}))");
+  EXPECT_EQ(calls_of(R"([{"name": "go", "arguments": {"a": 1}}, {"name": "look", "arguments": {}}])"),
+            R"(go({"a":1})look({}))")
+      << "as some templates write earlier ones";
+}
+
+TEST(tool_calls, of_python_are_whole_lists_of_what_is_offered) {
+  const std::vector<std::string> none{"[fly()]",
+                                      "[go(), fly()]",
+                                      "go()",
+                                      "[go]",
+                                      "[go('x')]",
+                                      "[go(a)]",
+                                      "[go(a=b c)]",
+                                      "[go(a=1)] and",
+                                      "[go(a=[1)]",
+                                      "[go(a={1: 2})]",
+                                      "[go(a='x']",
+                                      R"([go(a="\u12")])",
+                                      "[go(a=" + std::string(5000, '[') + ")]"};
+  const std::string look = "<|tool_call_start|>[look()]<|tool_call_end|>";
+  for (const std::string& each : none) {
+    const std::string text = "<|tool_call_start|>" + each + "<|tool_call_end|>";
+    EXPECT_EQ(read(tool_style::pythonic, text + look, 5), std::pair(text, std::string("look({})"))) << each;
+  }
+}
+
+/// GLM-4's.
+TEST(tool_calls, may_have_their_names_on_a_line_of_their_own) {
+  const std::string answer = "\ngo\n{\"to\": \"}\\n\"}look\n{}\n";
+  for (std::size_t size = 1; size < 30; ++size)
+    EXPECT_EQ(read(tool_style::headed, answer, size),
+              std::pair(std::string(), std::string(R"(go({"to":"}\n"})look({}))")));
+  for (const char* text : {"go", "go\n", "go\nthere", "fly\n{}", "go {}", "go{}", "go\n{} and", "go\n{", "go\n[1]",
+                           "look\nat {}", "Go\n{}"})
+    EXPECT_EQ(read(tool_style::headed, text, 1), std::pair(std::string(text), std::string())) << text;
+  EXPECT_EQ(read(tool_style::headed, begun_call(tool_style::headed, "go") + R"({"a": 1})", 3).second, R"(go({"a":1}))")
+      << "as a form makes it";
+}
+
 /// Gemma 4's.
 TEST(tool_calls, may_have_no_quotes) {
   const std::string answer =
@@ -211,6 +267,10 @@ TEST(tool_calls, do_not_hold_back_what_cannot_be_one) {
   EXPECT_EQ(first(tool_style::listed, "[TOOL"), "");
   EXPECT_EQ(first(tool_style::listed, "<b>"), "<b>");
   EXPECT_EQ(first(tool_style::bare, "[1]"), "[1]");
+  EXPECT_EQ(first(tool_style::headed, "\ng"), "");
+  EXPECT_EQ(first(tool_style::headed, "\ngo\n"), "");
+  EXPECT_EQ(first(tool_style::headed, "\nGood"), "\nGood");
+  EXPECT_EQ(first(tool_style::headed, "go on"), "go on");
   EXPECT_EQ(first(tool_style::bare, "<|python_tag|>print"), "<|python_tag|>print");
 }
 
@@ -256,6 +316,21 @@ TEST(tool_calls, that_are_cut_have_the_arguments_that_came) {
   EXPECT_EQ(read_gemma(R"(<|tool_call>call:go{a:{b:1},way)"), R"(|go|{"a":{"b":1},|cut)");
   EXPECT_EQ(read_gemma(R"(<|tool_call>call:go{"to": "a)"), R"(|go|{"to":"a|cut)");
   EXPECT_EQ(read_gemma(R"(<|tool_call>call:go{a:1}<tool_)"), R"(|go|{"a":1})");
+  const auto read_python = [&](const std::string& list) {
+    return read_cut(tool_style::pythonic, "<|tool_call_start|>" + list);
+  };
+  EXPECT_EQ(read_python(R"([go(a=1, to="a 'b)"), R"(|go|{"a":1,"to":"a 'b|cut)");
+  EXPECT_EQ(read_python("[go(a=[Tr"), R"(|go|{"a":[|cut)");
+  EXPECT_EQ(read_python("[go(a=1, t"), R"(|go|{"a":1,|cut)");
+  EXPECT_EQ(read_python("[look(), go(a=12"), R"(|look|{}|go|{"a":12|cut)");
+  EXPECT_EQ(read_python("[look(), g"), "|look|{}");
+  EXPECT_EQ(read_python("[go(a=1)]<|tool_"), R"(|go|{"a":1})");
+  EXPECT_EQ(read_python("[go"), "<|tool_call_start|>[go");
+  EXPECT_EQ(read_cut(tool_style::headed, "go\n{\"to\": \"a b"), R"(|go|{"to": "a b|cut)");
+  EXPECT_EQ(read_cut(tool_style::headed, "go\n"), "|go||cut");
+  EXPECT_EQ(read_cut(tool_style::headed, "look\n{}go\n{\"a"), R"(|look|{}|go|{"a|cut)");
+  EXPECT_EQ(read_cut(tool_style::headed, "look\n{}g"), "|look|{}");
+  EXPECT_EQ(read_cut(tool_style::headed, "go"), "go");
   for (const char* unnamed : {"<|tool_call>call:go", "<|tool_call>cal", "<|tool_call>call:go{a:1]"})
     EXPECT_EQ(read_gemma(unnamed), unnamed);
   for (const char* none : {"<tool_call>go", "<tool_call>go there and"})
@@ -340,6 +415,12 @@ TEST(tool_calls, are_of_the_templates_family) {
   EXPECT_EQ(tool_style_of("{{ '<｜tool▁calls▁begin｜>' + name + '<｜tool▁sep｜>' }}"), tool_style::sectioned);
   EXPECT_EQ(tool_style_of("{{ '<｜tool▁calls▁begin｜>' + type + '<｜tool▁sep｜>' + name + '```json' }}"),
             tool_style::fenced);
+  EXPECT_EQ(tool_style_of("{% if tools %}<|tool_list_start|>[{% endif %}"), tool_style::pythonic);
+  EXPECT_EQ(tool_style_of("{% if tools %}<|im_start|>system List of tools: [{% endif %}"), tool_style::pythonic);
+  EXPECT_EQ(tool_style_of("{% if tools %}{{ '<|tool_call_start|>[' + name + '(' }}{% endif %}"), tool_style::pythonic);
+  EXPECT_EQ(tool_style_of("{% if tools %}List of tools: [{% endif %}"), tool_style::none);
+  EXPECT_EQ(tool_style_of("{% if tools %}在调用上述函数时，请使用 Json 格式表示调用的参数。{% endif %}"),
+            tool_style::headed);
   EXPECT_EQ(tool_style_of("{{ messages }}"), tool_style::none);
 }
 

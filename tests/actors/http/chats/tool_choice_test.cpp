@@ -222,6 +222,15 @@ TEST(tool_choices, make_a_model_call_whose_own_calls_are_not_known) {
   EXPECT_FALSE(allows(wishes.form, "I go"));
   EXPECT_EQ(read_tools(request_fields(json{{"tools", offers()}}), tool_style::none).style, tool_style::none)
       << "its texts stay texts";
+  const json go{{"tools", offers()}, {"tool_choice", {{"type", "function"}, {"function", {{"name", "go"}}}}}};
+  EXPECT_EQ(read_tools(request_fields(go), tool_style::pythonic).style, tool_style::bare) << "nor is a form of them";
+  EXPECT_FALSE(read_tools(request_fields(json{{"tools", offers()}}), tool_style::pythonic).call);
+  EXPECT_FALSE(read_tools(request_fields(json{{"tools", offers()}}), tool_style::headed).call);
+  EXPECT_EQ(read_tools(request_fields(required), tool_style::headed).style, tool_style::bare);
+  const tool_wishes headed = read_tools(request_fields(go), tool_style::headed);
+  EXPECT_EQ(headed.style, tool_style::headed);
+  EXPECT_EQ(headed.called, "go");
+  EXPECT_TRUE(allows(headed.form, R"({"to": 1})")) << "the arguments alone";
 }
 
 TEST(tool_choices, follow_references_within_a_functions_parameters) {

@@ -289,6 +289,37 @@ TEST(chat_format, gives_tools_to_templates_that_look_for_them_in_the_system_mess
   EXPECT_EQ(rendered({.usual = source}, chat), R"([system:Be brief|[{"name":"w"}]][user:hi])");
 }
 
+/// As LFM2's do.
+TEST(chat_format, writes_calls_as_python_where_the_template_shows_none) {
+  const std::string source =
+      "{% if tools %}List of tools: {% endif %}{% for m in messages %}<|im_start|>{{ m.content }}{% endfor %}";
+  const chat_input chat{.messages = R"([{"role": "assistant", "content": "So", "tool_calls": [
+      {"function": {"name": "w", "arguments": "{\"to\": \"a 'b'\", \"by\": {\"car\": [true, null, 1.5]}, \"n\": 1}"}},
+      {"function": {"name": "look", "arguments": "{}"}}, {"function": {"name": "cut", "arguments": "{\"a"}}]}])"};
+  EXPECT_EQ(rendered({.usual = source}, chat),
+            R"(<|im_start|><|tool_call_start|>[w(to="a 'b'", by={"car": [True, None, 1.5]}, n=1), look(), cut({"a)])"
+            "<|tool_call_end|>So");
+  EXPECT_EQ(rendered({.usual = source + "{{ tool_calls }}"}, chat), "<|im_start|>So") << "it shows them itself";
+}
+
+/// As GLM-4's do; older ones look for the tools in a message.
+TEST(chat_format, writes_calls_as_messages_with_metadata) {
+  const std::string request = "Json 格式表示调用的参数",
+                    tools = "{% if item['tools'] is defined %}{{ item['tools'] }}{% endif %}";
+  const std::string source =
+      "{% for item in messages %}[{{ item['role'] }}:{{ item.get('metadata', '') }}:"
+      "{{ item['content'] }}]{% endfor %}";
+  const chat_input chat{.messages = R"([{"role": "user", "content": "hi"}, {"role": "assistant", "content": null,
+      "tool_calls": [{"function": {"name": "w", "arguments": "{\"a\": 1}"}}, {"function": {"name": "v"}}]},
+      {"role": "tool", "content": "x"}, {"role": "assistant", "content": "So",
+      "tool_calls": [{"function": {"name": "w", "arguments": "{\"a"}}]}])",
+                        .tools = R"([{"type": "function"}])"};
+  const std::string calls =
+      R"([user::hi][assistant:w:{"a":1}][assistant:v:{}][observation::x][assistant::So][assistant:w:{"a])";
+  EXPECT_EQ(rendered({.usual = source + request}, chat), calls + request);
+  EXPECT_EQ(rendered({.usual = "{#" + tools + "#}" + source + request}, chat), "[system::]" + calls + request);
+}
+
 TEST(chat_format, refuses_roles_that_nobody_knows) {
   const std::string source = "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}{% endif %}{% endfor %}";
   const auto with_role = [](const std::string& role) {
