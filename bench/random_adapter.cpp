@@ -9,7 +9,7 @@
 #include "base/whole_file.hpp"
 #include "bench/noise.hpp"
 #include "model/formats/linear_layers.hpp"
-#include "model/formats/safetensors.hpp"
+#include "model/formats/tensors/safetensors.hpp"
 #include "model/formats/weight_names.hpp"
 
 namespace troupe::bench {

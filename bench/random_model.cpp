@@ -13,7 +13,7 @@
 #include "base/to_size.hpp"
 #include "base/utf8.hpp"
 #include "base/whole_file.hpp"
-#include "model/formats/safetensors.hpp"
+#include "model/formats/tensors/safetensors.hpp"
 #include "model/tokenizer/byte_alphabet.hpp"
 
 namespace troupe::bench {

@@ -9,8 +9,8 @@
 #include "cli/command_tree.hpp"
 #include "model/arch/kv_storage.hpp"
 #include "model/ops/matrix.hpp"
-#include "model/train/optimizer.hpp"
-#include "model/train/products.hpp"
+#include "model/train/kernels/products.hpp"
+#include "model/train/run/optimizer.hpp"
 
 namespace troupe {
 namespace {

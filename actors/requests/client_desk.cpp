@@ -8,8 +8,8 @@
 #include "actors/json_dump_impl.hpp"
 #include "base/field_error.hpp"
 #include "base/random_hex.hpp"
-#include "model/engine/text/channels.hpp"
-#include "model/engine/text/thoughts.hpp"
+#include "model/text/channels.hpp"
+#include "model/text/thoughts.hpp"
 
 namespace troupe {
 namespace {

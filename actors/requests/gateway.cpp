@@ -9,7 +9,7 @@
 #include "base/error.hpp"
 #include "base/to_size.hpp"
 #include "model/engine/sampling/stop_matcher.hpp"
-#include "model/engine/text/model_text.hpp"
+#include "model/text/model_text.hpp"
 
 namespace troupe {
 namespace {

@@ -6,10 +6,10 @@
 #include "base/paths.hpp"
 #include "base/to_size.hpp"
 #include "cluster/config/config.hpp"
-#include "model/engine/text/channels.hpp"
-#include "model/engine/text/model_text.hpp"
-#include "model/engine/text/thoughts.hpp"
 #include "model/grammar/token_tree.hpp"
+#include "model/text/channels.hpp"
+#include "model/text/model_text.hpp"
+#include "model/text/thoughts.hpp"
 
 namespace troupe {
 namespace {

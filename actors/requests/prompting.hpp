@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "model/engine/engine_request.hpp"
-#include "model/engine/text/chat_format.hpp"
 #include "model/formats/model_config.hpp"
+#include "model/text/chat_format.hpp"
 
 namespace troupe {
 

@@ -14,7 +14,7 @@
 #include "actors/requests/prompting.hpp"
 #include "actors/training/training_spec.hpp"
 #include "base/clock.hpp"
-#include "model/train/training_data.hpp"
+#include "model/train/data/training_data.hpp"
 
 namespace troupe {
 

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "actors/messages.hpp"
-#include "model/train/training_group.hpp"
+#include "model/train/run/training_group.hpp"
 #include "transport/collective/collective.hpp"
 #include "transport/collective/meeting.hpp"
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
-#include "model/train/lora_options.hpp"
-#include "model/train/training_options.hpp"
+#include "model/train/parameters/lora_options.hpp"
+#include "model/train/run/training_options.hpp"
 
 namespace troupe {
 

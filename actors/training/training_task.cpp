@@ -16,11 +16,11 @@
 #include "base/whole_file.hpp"
 #include "model/arch/fingerprint.hpp"
 #include "model/ops/isa.hpp"
-#include "model/train/checkpoint.hpp"
-#include "model/train/lora_parameters.hpp"
-#include "model/train/train_pass.hpp"
-#include "model/train/training_course.hpp"
-#include "model/train/training_data.hpp"
+#include "model/train/data/training_data.hpp"
+#include "model/train/parameters/lora_parameters.hpp"
+#include "model/train/passes/train_pass.hpp"
+#include "model/train/run/checkpoint.hpp"
+#include "model/train/run/training_course.hpp"
 
 namespace troupe {
 namespace {

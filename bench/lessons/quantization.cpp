@@ -9,7 +9,7 @@
 #include "bench/timing.hpp"
 #include "model/arch/single_sequence.hpp"
 #include "model/engine/evaluate.hpp"
-#include "model/engine/text/model_text.hpp"
+#include "model/text/model_text.hpp"
 
 namespace troupe::bench {
 namespace {

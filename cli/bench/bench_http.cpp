@@ -16,7 +16,7 @@
 #include "cli/bench/client_process.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
-#include "model/formats/hf_config.hpp"
+#include "model/formats/hf/hf_config.hpp"
 
 namespace troupe {
 namespace {

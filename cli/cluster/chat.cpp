@@ -13,8 +13,8 @@
 #include "cli/output.hpp"
 #include "cli/usage.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
-#include "model/engine/text/channels.hpp"
-#include "model/engine/text/thoughts.hpp"
+#include "model/text/channels.hpp"
+#include "model/text/thoughts.hpp"
 
 namespace troupe {
 namespace {

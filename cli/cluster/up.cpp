@@ -24,7 +24,7 @@
 #include "cluster/launch/detachment.hpp"
 #include "cluster/launch/launch.hpp"
 #include "cluster/launch/up_lock.hpp"
-#include "model/engine/text/chat_format.hpp"
+#include "model/text/chat_format.hpp"
 #include "model/tokenizer/tokenizer.hpp"
 
 namespace troupe {

@@ -4,7 +4,7 @@
 #include "base/mapped_file.hpp"
 #include "cli/model/model_options.hpp"
 #include "model/engine/evaluate.hpp"
-#include "model/engine/text/model_text.hpp"
+#include "model/text/model_text.hpp"
 
 namespace troupe {
 

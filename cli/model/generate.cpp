@@ -11,10 +11,10 @@
 #include "cli/model/sampling_options.hpp"
 #include "cli/output.hpp"
 #include "model/engine/generate.hpp"
-#include "model/engine/text/channels.hpp"
-#include "model/engine/text/chat_format.hpp"
-#include "model/engine/text/model_text.hpp"
-#include "model/engine/text/thoughts.hpp"
+#include "model/text/channels.hpp"
+#include "model/text/chat_format.hpp"
+#include "model/text/model_text.hpp"
+#include "model/text/thoughts.hpp"
 
 namespace troupe {
 namespace {

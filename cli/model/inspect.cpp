@@ -13,7 +13,7 @@
 #include "model/arch/packed_file.hpp"
 #include "model/arch/quantize.hpp"
 #include "model/arch/weight_list.hpp"
-#include "model/engine/text/chat_sources.hpp"
+#include "model/text/chat_sources.hpp"
 #include "model/tokenizer/tokenizer.hpp"
 
 namespace troupe {

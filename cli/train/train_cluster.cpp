@@ -22,7 +22,7 @@
 #include "cli/train/training_display.hpp"
 #include "cli/twice_read.hpp"
 #include "cluster/journal/job.hpp"
-#include "model/train/training_data.hpp"
+#include "model/train/data/training_data.hpp"
 
 namespace troupe {
 namespace {

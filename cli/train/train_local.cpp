@@ -19,9 +19,9 @@
 #include "cli/train/train_subject.hpp"
 #include "cli/train/training_display.hpp"
 #include "model/ops/isa.hpp"
-#include "model/train/checkpoint.hpp"
-#include "model/train/training_course.hpp"
-#include "model/train/training_data.hpp"
+#include "model/train/data/training_data.hpp"
+#include "model/train/run/checkpoint.hpp"
+#include "model/train/run/training_course.hpp"
 
 namespace troupe {
 namespace {

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "cli/model/model_options.hpp"
-#include "model/train/lora_parameters.hpp"
-#include "model/train/training_run.hpp"
+#include "model/train/parameters/lora_parameters.hpp"
+#include "model/train/run/training_run.hpp"
 
 namespace troupe {
 

@@ -4,11 +4,11 @@
 
 #include "base/sha256.hpp"
 #include "model/arch/fingerprint.hpp"
-#include "model/formats/hf_config.hpp"
+#include "model/formats/hf/hf_config.hpp"
 #include "model/formats/json_input.hpp"
 #include "model/formats/model_files.hpp"
-#include "model/formats/safetensors.hpp"
-#include "model/train/master_weights.hpp"
+#include "model/formats/tensors/safetensors.hpp"
+#include "model/train/parameters/master_weights.hpp"
 
 namespace troupe {
 namespace {

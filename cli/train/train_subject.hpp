@@ -5,7 +5,7 @@
 
 #include "base/thread_pool.hpp"
 #include "cli/train/train_local.hpp"
-#include "model/train/trained_model.hpp"
+#include "model/train/parameters/trained_model.hpp"
 
 namespace troupe {
 

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "cli/display_pace.hpp"
-#include "model/train/training_run.hpp"
+#include "model/train/run/training_run.hpp"
 
 namespace troupe {
 

@@ -6,7 +6,7 @@
 #include "base/byte_digest.hpp"
 #include "model/arch/packed_file.hpp"
 #include "model/formats/arithmetic_of.hpp"
-#include "model/formats/safetensors.hpp"
+#include "model/formats/tensors/safetensors.hpp"
 
 namespace troupe {
 namespace {

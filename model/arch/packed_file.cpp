@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "base/to_size.hpp"
 #include "model/arch/weight_list.hpp"
-#include "model/formats/safetensors.hpp"
+#include "model/formats/tensors/safetensors.hpp"
 
 namespace troupe {
 namespace {

@@ -17,7 +17,7 @@
 #include "base/error.hpp"
 #include "model/arch/stored_scheme.hpp"
 #include "model/arch/weight_list.hpp"
-#include "model/formats/safetensors.hpp"
+#include "model/formats/tensors/safetensors.hpp"
 #include "model/ops/coded_row.hpp"
 #include "model/ops/pack.hpp"
 

@@ -16,7 +16,7 @@
 #include "model/arch/stored_scheme.hpp"
 #include "model/arch/weight_list.hpp"
 #include "model/formats/model_files.hpp"
-#include "model/formats/safetensors.hpp"
+#include "model/formats/tensors/safetensors.hpp"
 
 namespace troupe {
 namespace {

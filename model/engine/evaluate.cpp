@@ -8,8 +8,8 @@
 #include "base/error.hpp"
 #include "base/to_size.hpp"
 #include "model/engine/sampling/vocabulary_scan.hpp"
-#include "model/engine/text/documents.hpp"
-#include "model/engine/text/model_text.hpp"
+#include "model/text/documents.hpp"
+#include "model/text/model_text.hpp"
 
 namespace troupe {
 namespace {

@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "model/engine/sampling/grown_answer.hpp"
 #include "model/engine/sampling/stop_matcher.hpp"
-#include "model/engine/text/model_text.hpp"
+#include "model/text/model_text.hpp"
 
 namespace troupe {
 namespace {

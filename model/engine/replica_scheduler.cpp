@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/to_size.hpp"
-#include "model/engine/text/model_text.hpp"
+#include "model/text/model_text.hpp"
 
 namespace troupe {
 

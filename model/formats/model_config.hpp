@@ -8,7 +8,7 @@
 
 #include "base/logarithm.hpp"
 #include "base/to_size.hpp"
-#include "model/formats/code_settings.hpp"
+#include "model/formats/tensors/code_settings.hpp"
 
 namespace troupe {
 

@@ -9,9 +9,9 @@
 #include "base/paths.hpp"
 #include "base/to_size.hpp"
 #include "base/whole_file.hpp"
-#include "model/formats/gguf_config.hpp"
-#include "model/formats/hf_config.hpp"
-#include "model/formats/safetensors.hpp"
+#include "model/formats/gguf/gguf_config.hpp"
+#include "model/formats/hf/hf_config.hpp"
+#include "model/formats/tensors/safetensors.hpp"
 #include "model/formats/unused_tensors.hpp"
 #include "model/formats/weight_names.hpp"
 

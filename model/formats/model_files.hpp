@@ -7,11 +7,11 @@
 #include <string>
 #include <string_view>
 
-#include "model/formats/gguf.hpp"
+#include "model/formats/gguf/gguf.hpp"
 #include "model/formats/model_config.hpp"
 #include "model/formats/row_order.hpp"
-#include "model/formats/tensor.hpp"
-#include "model/formats/weight_codes.hpp"
+#include "model/formats/tensors/tensor.hpp"
+#include "model/formats/tensors/weight_codes.hpp"
 
 namespace troupe {
 

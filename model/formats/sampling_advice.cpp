@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/paths.hpp"
-#include "model/formats/gguf.hpp"
+#include "model/formats/gguf/gguf.hpp"
 #include "model/formats/json_input.hpp"
 
 namespace troupe {

@@ -1,7 +1,7 @@
 #pragma once
 #include <filesystem>
 
-#include "model/formats/gguf.hpp"
+#include "model/formats/gguf/gguf.hpp"
 #include "model/lora/adapter_file.hpp"
 
 namespace troupe::detail {

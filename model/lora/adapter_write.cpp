@@ -8,7 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/whole_file.hpp"
-#include "model/formats/safetensors.hpp"
+#include "model/formats/tensors/safetensors.hpp"
 #include "model/lora/factor_order.hpp"
 #include "model/lora/peft_names.hpp"
 

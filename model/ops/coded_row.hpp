@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "model/formats/tensor.hpp"
-#include "model/formats/weight_codes.hpp"
+#include "model/formats/tensors/tensor.hpp"
+#include "model/formats/tensors/weight_codes.hpp"
 #include "model/ops/matrix.hpp"
 
 namespace troupe {

@@ -1,6 +1,6 @@
 #include "base/error.hpp"
 #include "base/paths.hpp"
-#include "model/formats/gguf.hpp"
+#include "model/formats/gguf/gguf.hpp"
 #include "model/formats/json_input.hpp"
 #include "model/tokenizer/sentencepiece_model.hpp"
 #include "model/tokenizer/tokenizer.hpp"

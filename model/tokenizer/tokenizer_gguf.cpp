@@ -3,7 +3,7 @@
 
 #include "base/error.hpp"
 #include "base/to_size.hpp"
-#include "model/formats/gguf.hpp"
+#include "model/formats/gguf/gguf.hpp"
 #include "model/tokenizer/bpe_model.hpp"
 #include "model/tokenizer/byte_alphabet.hpp"
 #include "model/tokenizer/gguf_merges.hpp"

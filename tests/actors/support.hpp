@@ -19,7 +19,7 @@
 #include "actors/interfaces.hpp"
 #include "actors/requests/prompting.hpp"
 #include "base/to_size.hpp"
-#include "model/formats/hf_config.hpp"
+#include "model/formats/hf/hf_config.hpp"
 #include "tests/base/places.hpp"
 #include "tests/base/soon.hpp"
 #include "tests/model/formats/fixtures.hpp"

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "model/formats/safetensors.hpp"
+#include "model/formats/tensors/safetensors.hpp"
 #include "tests/base/places.hpp"
 #include "tests/base/process.hpp"
 #include "tests/model/formats/fixtures.hpp"

@@ -5,9 +5,9 @@
 
 #include "model/engine/evaluate.hpp"
 #include "model/engine/generate.hpp"
-#include "model/engine/text/chat_format.hpp"
-#include "model/engine/text/model_text.hpp"
 #include "model/ops/isa.hpp"
+#include "model/text/chat_format.hpp"
+#include "model/text/model_text.hpp"
 #include "tests/base/places.hpp"
 #include "tests/base/temp_folder.hpp"
 

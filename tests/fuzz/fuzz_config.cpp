@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
-#include "model/formats/hf_config.hpp"
+#include "model/formats/hf/hf_config.hpp"
 #include "model/formats/model_config.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

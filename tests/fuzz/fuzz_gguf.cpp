@@ -8,8 +8,8 @@
 
 #include "base/error.hpp"
 #include "base/to_size.hpp"
-#include "model/formats/gguf.hpp"
-#include "model/formats/gguf_config.hpp"
+#include "model/formats/gguf/gguf.hpp"
+#include "model/formats/gguf/gguf_config.hpp"
 #include "model/formats/model_config.hpp"
 #include "model/lora/adapter_gguf.hpp"
 

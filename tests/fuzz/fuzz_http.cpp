@@ -21,7 +21,7 @@
 #include "base/error.hpp"
 #include "base/to_size.hpp"
 #include "bench/random_model.hpp"
-#include "model/formats/hf_config.hpp"
+#include "model/formats/hf/hf_config.hpp"
 #include "tests/base/loopback.hpp"
 #include "tests/base/temp_folder.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/to_size.hpp"
-#include "model/formats/safetensors.hpp"
+#include "model/formats/tensors/safetensors.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   troupe::tensor_set set;

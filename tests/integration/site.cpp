@@ -8,8 +8,8 @@
 
 #include "bench/random_adapter.hpp"
 #include "model/engine/generate.hpp"
-#include "model/engine/text/model_text.hpp"
 #include "model/ops/isa.hpp"
+#include "model/text/model_text.hpp"
 
 namespace troupe::test {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/random_hex.hpp"
 #include "base/to_size.hpp"
 #include "base/utf8.hpp"
-#include "model/engine/text/model_text.hpp"
+#include "model/text/model_text.hpp"
 
 namespace troupe {
 namespace {

@@ -3,8 +3,8 @@
 #include "actors/http/answers/answer_request.hpp"
 #include "actors/http/chats/tool_choice.hpp"
 #include "actors/requests/request_fields_impl.hpp"
-#include "model/engine/text/chat_messages.hpp"
-#include "model/engine/text/thoughts.hpp"
+#include "model/text/chat_messages.hpp"
+#include "model/text/thoughts.hpp"
 
 namespace troupe {
 namespace {

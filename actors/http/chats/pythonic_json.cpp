@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/http/json_text.hpp"
-#include "model/engine/text/tags.hpp"
+#include "model/text/tags.hpp"
 
 namespace troupe {
 

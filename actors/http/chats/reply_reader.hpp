@@ -8,7 +8,7 @@
 
 #include "actors/http/chats/tool_calls.hpp"
 #include "actors/requests/answer_listener.hpp"
-#include "model/engine/text/thoughts.hpp"
+#include "model/text/thoughts.hpp"
 
 namespace troupe {
 

@@ -11,9 +11,9 @@
 #include "actors/http/chats/unquoted_json.hpp"
 #include "base/ascii.hpp"
 #include "base/error.hpp"
-#include "model/engine/text/channels.hpp"
-#include "model/engine/text/tags.hpp"
 #include "model/formats/json_input.hpp"
+#include "model/text/channels.hpp"
+#include "model/text/tags.hpp"
 
 namespace troupe {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "actors/http/chats/tool_call_text.hpp"
 #include "actors/http/chats/unquoted_json.hpp"
-#include "model/engine/text/channels.hpp"
-#include "model/engine/text/tags.hpp"
+#include "model/text/channels.hpp"
+#include "model/text/tags.hpp"
 
 namespace troupe {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "actors/http/chats/end_search.hpp"
 #include "actors/http/json_text.hpp"
-#include "model/engine/text/tags.hpp"
+#include "model/text/tags.hpp"
 
 namespace troupe {
 

@@ -14,7 +14,7 @@
 #include "base/random_hex.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
 #include "model/lora/adapter_config.hpp"
-#include "model/train/optimizer.hpp"
+#include "model/train/run/optimizer.hpp"
 
 namespace troupe {
 namespace {

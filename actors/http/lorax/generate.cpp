@@ -6,7 +6,7 @@
 #include "actors/http/lorax/generate_errors.hpp"
 #include "actors/http/lorax/generate_input_impl.hpp"
 #include "actors/http/own_fields.hpp"
-#include "model/engine/text/model_text.hpp"
+#include "model/text/model_text.hpp"
 
 namespace troupe {
 namespace {

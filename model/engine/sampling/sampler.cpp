@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "base/logarithm.hpp"
+#include "base/random.hpp"
 #include "base/to_size.hpp"
-#include "model/engine/sampling/random.hpp"
 
 namespace troupe {
 namespace {

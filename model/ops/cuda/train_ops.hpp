@@ -139,7 +139,7 @@ void swiglu_back(const stream& on, const activation_back_args& args);
 void geglu_back(const stream& on, const activation_back_args& args);
 void gelu_back(const stream& on, const activation_back_args& args);
 
-/// Which elements of a LoRA's input are dropped: drawn as on the processor (model/train/dropout_kernels.cpp).
+/// Which elements of a LoRA's input are dropped: drawn as on the processor (model/train/kernels/dropout_kernels.cpp).
 struct dropout_mask {
   float probability = 0;
   std::uint64_t seed = 0;

@@ -8,7 +8,7 @@
 #include "base/error.hpp"
 #include "base/to_size.hpp"
 #include "model/arch/device.hpp"
-#include "model/train/gpu_pass.hpp"
+#include "model/train/passes/gpu_pass.hpp"
 
 namespace troupe {
 namespace {

@@ -12,7 +12,7 @@
 #include "model/train/cuda/device_parameters.hpp"
 #include "model/train/cuda/device_rows.hpp"
 #include "model/train/cuda/library_linears.hpp"
-#include "model/train/train_pass.hpp"
+#include "model/train/passes/train_pass.hpp"
 
 namespace troupe {
 

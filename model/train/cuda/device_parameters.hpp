@@ -3,7 +3,7 @@
 
 #include "model/ops/compute.hpp"
 #include "model/ops/cuda/device.hpp"
-#include "model/train/parameter_set.hpp"
+#include "model/train/parameters/parameter_set.hpp"
 
 namespace troupe {
 

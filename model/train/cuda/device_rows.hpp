@@ -1,7 +1,7 @@
 #pragma once
 #include "model/ops/cuda/device.hpp"
 #include "model/ops/cuda/train_ops.hpp"
-#include "model/train/training_rows.hpp"
+#include "model/train/data/training_rows.hpp"
 
 namespace troupe {
 

@@ -6,7 +6,7 @@
 #include "model/arch/cuda/device_weights.hpp"
 #include "model/ops/cuda/bf16_rows.hpp"
 #include "model/ops/cuda/train_ops.hpp"
-#include "model/train/trained_model.hpp"
+#include "model/train/parameters/trained_model.hpp"
 
 namespace troupe {
 

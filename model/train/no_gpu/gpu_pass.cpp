@@ -1,5 +1,5 @@
 // Of a build without CUDA.
-#include "model/train/gpu_pass.hpp"
+#include "model/train/passes/gpu_pass.hpp"
 
 #include "base/error.hpp"
 #include "model/arch/gpu.hpp"

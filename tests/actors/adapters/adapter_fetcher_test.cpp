@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "actors/adapters/adapter_files.hpp"
-#include "model/formats/hf_config.hpp"
+#include "model/formats/hf/hf_config.hpp"
 #include "model/lora/adapter.hpp"
 #include "tests/actors/support.hpp"
 #include "tests/base/full_disk.hpp"

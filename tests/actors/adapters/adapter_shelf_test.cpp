@@ -10,7 +10,7 @@
 #include "base/paths.hpp"
 #include "base/to_size.hpp"
 #include "base/whole_file.hpp"
-#include "model/formats/hf_config.hpp"
+#include "model/formats/hf/hf_config.hpp"
 #include "model/lora/adapter.hpp"
 #include "tests/actors/support.hpp"
 #include "tests/base/full_disk.hpp"

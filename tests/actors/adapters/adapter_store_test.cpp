@@ -2,7 +2,7 @@
 
 #include "actors/command_answers.hpp"
 #include "cluster/journal/journal.hpp"
-#include "model/formats/hf_config.hpp"
+#include "model/formats/hf/hf_config.hpp"
 #include "tests/actors/support.hpp"
 #include "tests/base/full_disk.hpp"
 #include "tests/transport/zmq/peer.hpp"

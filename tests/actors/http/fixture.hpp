@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "actors/http/http_front.hpp"
-#include "model/formats/hf_config.hpp"
+#include "model/formats/hf/hf_config.hpp"
 #include "tests/actors/busy_thread.hpp"
 #include "tests/actors/support.hpp"
 #include "transport/http/http_client.hpp"

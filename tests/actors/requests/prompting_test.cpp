@@ -1,6 +1,6 @@
 #include "actors/requests/prompting.hpp"
 
-#include "model/engine/text/model_text.hpp"
+#include "model/text/model_text.hpp"
 #include "tests/actors/support.hpp"
 
 namespace troupe::test {

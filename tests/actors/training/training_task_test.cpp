@@ -11,9 +11,9 @@
 
 #include "actors/training/training_spec.hpp"
 #include "model/arch/fingerprint.hpp"
-#include "model/formats/hf_config.hpp"
-#include "model/formats/safetensors.hpp"
-#include "model/train/training_data.hpp"
+#include "model/formats/hf/hf_config.hpp"
+#include "model/formats/tensors/safetensors.hpp"
+#include "model/train/data/training_data.hpp"
 #include "tests/actors/support.hpp"
 #include "tests/base/full_disk.hpp"
 

@@ -4,7 +4,7 @@
 #include <sys/ioctl.h>
 
 #include "base/to_size.hpp"
-#include "model/formats/hf_config.hpp"
+#include "model/formats/hf/hf_config.hpp"
 #include "tests/cli/model/gguf_model.hpp"
 #include "tests/cli/program.hpp"
 #include "tests/model/lora/gguf_adapter.hpp"

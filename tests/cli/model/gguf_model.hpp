@@ -6,7 +6,7 @@
 
 #include "base/to_size.hpp"
 #include "tests/cli/program.hpp"
-#include "tests/model/formats/gguf_builder.hpp"
+#include "tests/model/formats/gguf/gguf_builder.hpp"
 
 namespace troupe::test {
 

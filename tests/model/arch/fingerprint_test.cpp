@@ -10,8 +10,8 @@
 #include "model/arch/packed_file.hpp"
 #include "model/arch/quantize.hpp"
 #include "model/arch/weight_list.hpp"
-#include "model/formats/hf_config.hpp"
-#include "model/formats/safetensors.hpp"
+#include "model/formats/hf/hf_config.hpp"
+#include "model/formats/tensors/safetensors.hpp"
 #include "tests/model/arch/golden.hpp"
 #include "tests/model/arch/models.hpp"
 

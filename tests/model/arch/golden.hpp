@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/to_size.hpp"
-#include "model/formats/safetensors.hpp"
+#include "model/formats/tensors/safetensors.hpp"
 #include "tests/base/places.hpp"
 #include "tests/model/same_bits.hpp"
 

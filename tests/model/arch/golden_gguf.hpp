@@ -9,7 +9,7 @@
 #include "base/to_size.hpp"
 #include "tests/model/arch/golden.hpp"
 #include "tests/model/arch/models.hpp"
-#include "tests/model/formats/gguf_builder.hpp"
+#include "tests/model/formats/gguf/gguf_builder.hpp"
 
 namespace troupe {
 

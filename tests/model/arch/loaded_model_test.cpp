@@ -21,7 +21,7 @@
 #include "tests/base/full_disk.hpp"
 #include "tests/model/arch/golden.hpp"
 #include "tests/model/arch/models.hpp"
-#include "tests/model/formats/known_codes.hpp"
+#include "tests/model/formats/tensors/known_codes.hpp"
 
 namespace troupe {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/to_size.hpp"
 #include "bench/random_adapter.hpp"
 #include "model/arch/decoder.hpp"
-#include "model/formats/hf_config.hpp"
+#include "model/formats/hf/hf_config.hpp"
 #include "model/formats/weight_names.hpp"
 #include "tests/model/arch/models.hpp"
 #include "tests/transport/collective/thread_ranks.hpp"

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "model/formats/safetensors.hpp"
+#include "model/formats/tensors/safetensors.hpp"
 #include "tests/base/refusal.hpp"
 #include "tests/base/temp_folder.hpp"
 

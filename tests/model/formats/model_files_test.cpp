@@ -6,7 +6,7 @@
 
 #include "base/half.hpp"
 #include "tests/base/places.hpp"
-#include "tests/model/formats/gguf_builder.hpp"
+#include "tests/model/formats/gguf/gguf_builder.hpp"
 
 namespace troupe {
 namespace {

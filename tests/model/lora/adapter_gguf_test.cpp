@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "base/half.hpp"
-#include "model/formats/hf_config.hpp"
+#include "model/formats/hf/hf_config.hpp"
 #include "model/lora/adapter_write.hpp"
 #include "tests/base/places.hpp"
 #include "tests/model/lora/gguf_adapter.hpp"

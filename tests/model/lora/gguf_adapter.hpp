@@ -10,9 +10,9 @@
 
 #include "base/to_size.hpp"
 #include "model/formats/model_config.hpp"
-#include "model/formats/safetensors.hpp"
+#include "model/formats/tensors/safetensors.hpp"
 #include "tests/base/temp_folder.hpp"
-#include "tests/model/formats/gguf_builder.hpp"
+#include "tests/model/formats/gguf/gguf_builder.hpp"
 
 namespace troupe::test {
 

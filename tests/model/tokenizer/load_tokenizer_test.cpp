@@ -1,5 +1,5 @@
 #include "tests/base/temp_folder.hpp"
-#include "tests/model/formats/gguf_builder.hpp"
+#include "tests/model/formats/gguf/gguf_builder.hpp"
 #include "tests/model/tokenizer/support.hpp"
 
 namespace troupe {

@@ -1,4 +1,4 @@
-#include "model/formats/gguf.hpp"
+#include "model/formats/gguf/gguf.hpp"
 #include "model/tokenizer/byte_alphabet.hpp"
 #include "tests/model/tokenizer/support.hpp"
 

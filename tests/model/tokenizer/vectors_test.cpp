@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "model/formats/gguf.hpp"
+#include "model/formats/gguf/gguf.hpp"
 #include "tests/model/tokenizer/support.hpp"
 
 namespace troupe {

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "actors/http/chats/reply_reader.hpp"
-#include "model/engine/text/channels.hpp"
+#include "model/text/channels.hpp"
 #include "tests/actors/http/chats/offered.hpp"
 
 namespace troupe::test {

@@ -12,7 +12,7 @@
 #include <gmock/gmock.h>
 
 #include "base/logarithm.hpp"
-#include "model/engine/sampling/random.hpp"
+#include "base/random.hpp"
 #include "model/ops/isa.hpp"
 
 namespace troupe {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "model/engine/sampling/random.hpp"
+#include "base/random.hpp"
 
 namespace troupe::detail {
 namespace {

@@ -6,12 +6,12 @@
 #include <gtest/gtest.h>
 
 #include "model/ops/isa.hpp"
-#include "model/train/lora_parameters.hpp"
-#include "model/train/master_weights.hpp"
-#include "model/train/train_pass.hpp"
+#include "model/train/parameters/lora_parameters.hpp"
+#include "model/train/parameters/master_weights.hpp"
+#include "model/train/passes/train_pass.hpp"
 #include "tests/base/refusal.hpp"
 #include "tests/model/arch/cuda/on_gpu.hpp"
-#include "tests/model/train/train_fixture.hpp"
+#include "tests/model/train/passes/train_fixture.hpp"
 
 namespace troupe {
 namespace {

@@ -3,10 +3,10 @@
 
 #include "base/error.hpp"
 #include "model/ops/isa.hpp"
-#include "model/train/lora_parameters.hpp"
-#include "model/train/training_run.hpp"
+#include "model/train/parameters/lora_parameters.hpp"
+#include "model/train/run/training_run.hpp"
 #include "tests/model/arch/cuda/on_gpu.hpp"
-#include "tests/model/train/train_fixture.hpp"
+#include "tests/model/train/passes/train_fixture.hpp"
 
 namespace troupe {
 namespace {

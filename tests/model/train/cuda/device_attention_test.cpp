@@ -1,10 +1,10 @@
 // Attention within examples on a device, there and back, against the processor's.
 #include "model/train/cuda/device_attention.hpp"
 #include "model/ops/isa.hpp"
-#include "model/train/attention_pass.hpp"
+#include "model/train/passes/attention_pass.hpp"
 #include "tests/model/arch/cuda/on_gpu.hpp"
 #include "tests/model/ops/random_data.hpp"
-#include "tests/model/train/train_fixture.hpp"
+#include "tests/model/train/passes/train_fixture.hpp"
 
 namespace troupe {
 namespace {

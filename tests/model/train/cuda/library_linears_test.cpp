@@ -6,7 +6,7 @@
 #include "model/ops/isa.hpp"
 #include "tests/model/arch/cuda/on_gpu.hpp"
 #include "tests/model/ops/cuda/on_device.hpp"
-#include "tests/model/train/train_fixture.hpp"
+#include "tests/model/train/passes/train_fixture.hpp"
 
 namespace troupe {
 namespace {

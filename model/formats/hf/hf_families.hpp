@@ -1,0 +1,52 @@
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "model/formats/hf/hf_own_fields.hpp"
+#include "model/formats/json_input.hpp"
+#include "model/formats/model_config.hpp"
+
+namespace troupe::detail {
+
+/// Where a mixture's config.json says what its experts are, and what it may leave out.
+struct mixture_defaults {
+  std::string_view key = {};  // of the number of experts; empty: the family has none
+  std::int64_t experts = 0, taken = 0;
+  std::int64_t ffn = 0;  // of moe_intermediate_size; 0: intermediate_size is theirs
+  std::int64_t shared_ffn = 0;
+  bool asks_for_whole_shares = false;  // by norm_topk_prob; else they are whole
+  bool whole_shares = false;           // where it does not say
+  std::string_view dense_key = {};     // of the number of first layers that have no experts
+  std::int64_t dense_layers = 0;
+};
+
+/// What config.json may leave out, per family, as Hugging Face's classes fill it in, and who reads what its files alone
+/// say.
+struct family_defaults {
+  std::string_view name;
+  std::string_view type;  // "model_type" in the file
+  std::string_view architecture;
+  std::string_view other_architecture = {};  // that means the same
+  std::int64_t vocab;
+  std::int64_t hidden = 4096, layers = 32, heads = 32;  // as most of them have it
+  std::int64_t kv_heads = 0;                            // 0: as many as heads
+  std::int64_t head_dim = 0;                            // 0: hidden / heads
+  std::int64_t ffn = 0;                                 // 0: four times hidden
+  std::int64_t context;
+  double norm_eps = 1e-6;
+  double theta = 10000.0;
+  bool tied = false;
+  std::int32_t bos = -1, eos = -1;
+  bool asks_for_biases = true;  // by attention_bias; else the family decides
+  bool attention_bias = false;  // where it does not say
+  mixture_defaults mixture = {};
+  mixer_kind mixer = mixer_kind::attention;  // of layers that do not attend
+  own_fields::reader* own = nullptr;
+};
+
+/// Of the model that config.json describes; refuses it where none is.
+const family_defaults& family_of(const json_fields<nlohmann::json>& config);
+
+}  // namespace troupe::detail

@@ -1,0 +1,25 @@
+#include "model/text/documents.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+namespace {
+
+constexpr std::string_view separator = "<|endoftext|>";
+
+}  // namespace
+
+std::vector<text_document> documents_of(std::string_view text) {
+  std::vector<text_document> documents;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(separator), text.size());
+    std::string_view document = text.substr(0, end);
+    while (!document.empty() && document.front() == '\n') document.remove_prefix(1);
+    while (!document.empty() && document.back() == '\n') document.remove_suffix(1);
+    if (!document.empty()) documents.push_back({document, end < text.size()});
+    text.remove_prefix(std::min(end + separator.size(), text.size()));
+  }
+  return documents;
+}
+
+}  // namespace troupe

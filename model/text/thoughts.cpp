@@ -1,0 +1,110 @@
+#include "model/text/thoughts.hpp"
+
+#include <utility>
+
+#include "model/text/tags.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr thought_tags usual_tags{"<think>", "</think>"}, mistral_tags{"[THINK]", "[/THINK]"},
+    gemma_4_tags{"<|channel>thought", "<channel|>"};
+
+std::size_t behind_last_letter(std::string_view text) {
+  return text.find_last_not_of(" \t\r\n") + 1;
+}
+
+}  // namespace
+
+thought_tags special_tags_of(std::string_view chat_template) {
+  for (const thought_tags& each : {gemma_4_tags, mistral_tags})
+    if (chat_template.find(each.end) != chat_template.npos) return each;
+  return {};
+}
+
+bool shows_special(std::string_view chat_template) {
+  return has_channels(chat_template) || !special_tags_of(chat_template).begin.empty();
+}
+
+thought_reader::thought_reader(std::string_view chat_template) : tags_(special_tags_of(chat_template)) {
+  if (tags_.begin.empty()) tags_ = usual_tags;
+  if (chat_template.find(tags_.end) != chat_template.npos) place_ = place::before;
+  if (has_channels(chat_template)) channels_.emplace();
+}
+
+/// As an answer is read: a tag further on is only spoken of.
+void thought_reader::go_on_with(std::string_view message) {
+  if (channels_) return channels_->follow(message);
+  const std::string_view text = message.substr(first_letter(message));
+  if (place_ != place::before || text.empty()) return;
+  const bool is_open = text.starts_with(tags_.begin) && text.find(tags_.end) == text.npos;
+  place_ = is_open ? place::inside : place::in_answer;
+  has_begun_ = is_open && !is_at_end(text.substr(tags_.begin.size()));
+}
+
+void thought_reader::follow(std::string_view prompt_end) {
+  if (channels_) return channels_->follow(prompt_end);
+  const bool is_open = prompt_end.substr(0, behind_last_letter(prompt_end)).ends_with(tags_.begin);
+  if (place_ == place::before && is_open) place_ = place::inside;
+}
+
+thought_reader::said thought_reader::push(std::string_view piece) {
+  if (channels_) return channels_->push(piece);
+  said now;
+  held_ += piece;
+  read(now);
+  return now;
+}
+
+thought_reader::said thought_reader::finish() {
+  if (channels_) return channels_->finish();
+  said last;
+  if (place_ == place::inside)
+    last.thought = held_.substr(0, behind_last_letter(held_));
+  else if (place_ == place::before)
+    last.answer = held_;
+  held_.clear();
+  return last;
+}
+
+void thought_reader::read(said& to) {
+  if (place_ == place::before) read_beginning(to);
+  if (place_ == place::inside) read_thought(to);
+  if (place_ == place::behind || place_ == place::in_answer) read_answer(to);
+}
+
+void thought_reader::read_beginning(said& to) {
+  const std::string_view text = std::string_view(held_).substr(first_letter(held_));
+  if (text.starts_with(tags_.begin)) {
+    held_.erase(0, held_.size() - text.size() + tags_.begin.size());
+    place_ = place::inside;
+  } else if (!tags_.begin.starts_with(text)) {
+    place_ = place::in_answer;
+    to.answer = std::exchange(held_, {});
+  }
+}
+
+void thought_reader::read_thought(said& to) {
+  if (!has_begun_) held_.erase(0, first_letter(held_));
+  has_begun_ |= !held_.empty();
+  const std::size_t end = held_.find(tags_.end);
+  const std::size_t certain = end == held_.npos ? held_.size() - beginning_of(tags_.end, held_) : end;
+  const std::size_t letters = behind_last_letter(std::string_view(held_).substr(0, certain));
+  to.thought = held_.substr(0, letters);
+  held_.erase(0, end == held_.npos ? letters : end + tags_.end.size());
+  if (end != held_.npos) place_ = place::behind;
+}
+
+void thought_reader::read_answer(said& to) {
+  if (place_ == place::behind) held_.erase(0, first_letter(held_));
+  if (!held_.empty()) place_ = place::in_answer;
+  to.answer += std::exchange(held_, {});
+}
+
+std::string answer_of(std::string_view said, const thought_tags& tags) {
+  thought_reader reader(tags);
+  std::string answer = reader.push(said).answer;
+  return answer += reader.finish().answer;
+}
+
+}  // namespace troupe

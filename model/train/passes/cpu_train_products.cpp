@@ -1,0 +1,142 @@
+// The linear layers of a pass, with the adapters beside them.
+#include <algorithm>
+
+#include "model/train/passes/cpu_train_pass.hpp"
+
+namespace troupe {
+
+dropout_key cpu_train_pass::mask_of(const lora_factors& lora) const {
+  dropout_key key = dropout_;
+  key.stream = lora.stream;
+  return key;
+}
+
+const_float_rows cpu_train_pass::dropped(const lora_factors& lora, const_float_rows x, std::int64_t width) {
+  if (dropout_.probability <= 0) return x;
+  const float_rows out{dropped_.data(), x.stride};
+  const dropout_key key = mask_of(lora);
+  for_rows(rows_, [&](std::int64_t r, int) {
+    float* row = out.row(r);
+    kernels_.drop(key, r, x.row(r), width, row);
+    std::fill(row + width, row + rounded_up(width, 16), 0.0f);
+  });
+  return out;
+}
+
+void cpu_train_pass::apply(const trained_layer& layer, const_float_rows x, activations& a, into how,
+                           std::initializer_list<linear_output> outputs) {
+  give_way();
+  std::vector<products::output> base;
+  for (const auto& [kind, y] : outputs)
+    if (const trained_linear& linear = layer[kind]; linear.w.outs > 0 && y.data)
+      base.push_back({&linear.w, linear.bias, y, how});
+  if (!base.empty()) body_.forward(x, rows_, base);
+  for (const auto& [kind, y] : outputs) {
+    const trained_linear& linear = layer[kind];
+    const lora_factors& lora = linear.lora;
+    if (lora.rank == 0) continue;
+    const float_rows between = lora_rows(a, kind);
+    body_.multiply({.rows = rows_,
+                    .columns = lora.rank,
+                    .depth = linear.w.ins,
+                    .a = dropped(lora, x, linear.w.ins),
+                    .b = as_columns({lora.a, lora.a_stride}),
+                    .c = between});
+    if (!y.data) continue;
+    body_.multiply({.rows = rows_,
+                    .columns = linear.w.outs,
+                    .depth = lora.rank,
+                    .a = between,
+                    .b = as_columns({lora.b, lora.stride}),
+                    .c = y,
+                    .factor = lora.scale,
+                    .how = into::add});
+  }
+}
+
+void cpu_train_pass::apply_back(const trained_layer& layer, const_float_rows x, const activations& a,
+                                std::initializer_list<linear_gradient> given, std::pair<float_rows, into> to) {
+  auto [dx, how] = to;
+  for (const auto& [kind, dy] : given) {
+    const trained_linear& linear = layer[kind];
+    if (linear.w.outs == 0) continue;
+    give_way();
+    if (dx.data) body_.backward(dy, rows_, linear.w, dx, std::exchange(how, into::add));
+    if (linear.w.gradient) weights_back(linear, x, dy);
+    if (linear.lora.rank == 0) continue;
+    lora_back(linear, lora_rows(a, kind), x, dy);
+    if (dx.data) lora_input_back(linear, dx);
+  }
+}
+
+void cpu_train_pass::weights_back(const trained_linear& linear, const_float_rows x, const_float_rows dy) {
+  const trained_matrix& w = linear.w;
+  body_.multiply({.rows = w.outs,
+                  .columns = w.ins,
+                  .depth = rows_,
+                  .a = dy,
+                  .a_transposed = true,
+                  .b = as_rows(x),
+                  .c = {w.gradient, w.stride},
+                  .how = into::add});
+  if (!linear.bias_gradient) return;
+  constexpr std::int64_t columns = 64;
+  const std::int64_t width = rounded_up(w.outs, 16);
+  with_.pool.run_pieces(width, columns, [&](std::int64_t first, std::int64_t count, int) {
+    for (std::int64_t r = 0; r < rows_; ++r) with_.kernels.add(dy.row(r) + first, count, linear.bias_gradient + first);
+  });
+}
+
+void cpu_train_pass::lora_back(const trained_linear& linear, const_float_rows between, const_float_rows x,
+                               const_float_rows dy) {
+  const lora_factors& lora = linear.lora;
+  const std::int64_t outs = linear.w.outs, ins = linear.w.ins;
+  const float_rows inner{lora_gradient_.data(), strides_.lora};
+  body_.multiply({.rows = outs,
+                  .columns = lora.rank,
+                  .depth = rows_,
+                  .a = dy,
+                  .a_transposed = true,
+                  .b = as_rows(between),
+                  .c = {lora.b_gradient, lora.stride},
+                  .factor = lora.scale,
+                  .how = into::add});
+  body_.multiply({.rows = rows_,
+                  .columns = lora.rank,
+                  .depth = outs,
+                  .a = dy,
+                  .b = as_rows({lora.b, lora.stride}),
+                  .c = inner,
+                  .factor = lora.scale});
+  body_.multiply({.rows = lora.rank,
+                  .columns = ins,
+                  .depth = rows_,
+                  .a = inner,
+                  .a_transposed = true,
+                  .b = as_rows(dropped(lora, x, ins)),
+                  .c = {lora.a_gradient, lora.a_stride},
+                  .how = into::add});
+}
+
+void cpu_train_pass::lora_input_back(const trained_linear& linear, float_rows dx) {
+  const lora_factors& lora = linear.lora;
+  const std::int64_t ins = linear.w.ins;
+  const bool masked = dropout_.probability > 0;
+  const float_rows to = masked ? float_rows{dropped_.data(), dx.stride} : dx;
+  body_.multiply({.rows = rows_,
+                  .columns = ins,
+                  .depth = lora.rank,
+                  .a = {lora_gradient_.data(), strides_.lora},
+                  .b = as_rows({lora.a, lora.a_stride}),
+                  .c = to,
+                  .how = masked ? into::set : into::add});
+  if (!masked) return;
+  const dropout_key key = mask_of(lora);
+  for_rows(rows_, [&](std::int64_t r, int) {
+    float* row = to.row(r);
+    kernels_.drop(key, r, row, ins, row);
+    with_.kernels.add(row, ins, dx.row(r));
+  });
+}
+
+}  // namespace troupe
