@@ -1,9 +1,11 @@
 // What tests of config.json have in common.
 #pragma once
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "base/to_size.hpp"
 #include "model/formats/hf/hf_config.hpp"
 #include "model/formats/model_config.hpp"
 #include "tests/model/formats/fixtures.hpp"
@@ -27,6 +29,14 @@ inline nlohmann::json small(const std::string& type) {
 inline nlohmann::json with(nlohmann::json base, const nlohmann::json& more) {
   base.update(more);
   return base;
+}
+
+/// Fields of a model whose positions grow so.
+inline nlohmann::json longrope(int pairs) {
+  const std::vector<double> longer(to_size(pairs), 4.0), shorter(to_size(pairs), 1.5);
+  return {{"rope_scaling", {{"type", "longrope"}, {"long_factor", longer}, {"short_factor", shorter}}},
+          {"max_position_embeddings", 131072},
+          {"original_max_position_embeddings", 4096}};
 }
 
 }  // namespace troupe::test

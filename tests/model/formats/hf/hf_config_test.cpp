@@ -13,6 +13,7 @@ namespace troupe {
 namespace {
 
 using nlohmann::json;
+using test::longrope;
 using test::parse;
 using test::refusal;
 using test::refusal_of;
@@ -184,13 +185,6 @@ TEST(hf_config, qwen_families_differ_in_bias_norm_and_head_size) {
   EXPECT_EQ(three.head_dim, 128);
   EXPECT_TRUE(two.eos_tokens.empty());
   EXPECT_TRUE(parse(with(small("qwen3"), {{"attention_bias", true}})).out_bias);
-}
-
-json longrope(int pairs) {
-  const std::vector<double> longer(to_size(pairs), 4.0), shorter(to_size(pairs), 1.5);
-  return {{"rope_scaling", {{"type", "longrope"}, {"long_factor", longer}, {"short_factor", shorter}}},
-          {"max_position_embeddings", 131072},
-          {"original_max_position_embeddings", 4096}};
 }
 
 TEST(hf_config, of_models_that_see_pictures_the_language_model_is_read) {

@@ -10,6 +10,7 @@ namespace troupe {
 namespace {
 
 using nlohmann::json;
+using test::longrope;
 using test::parse;
 using test::refusal_of;
 using test::small;
