@@ -7,7 +7,8 @@
 namespace troupe {
 namespace {
 
-constexpr thought_tags usual_tags{"<think>", "</think>"}, mistral_tags{"[THINK]", "[/THINK]"},
+constexpr thought_tags usual_tags{"<think>", "</think>"},
+    ernie_tags{"<think>", "</think>", "<response>", "</response>"}, mistral_tags{"[THINK]", "[/THINK]"},
     gemma_4_tags{"<|channel>thought", "<channel|>"},
     cohere_tags{"<|START_THINKING|>", "<|END_THINKING|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>"};
 
@@ -28,8 +29,9 @@ bool shows_special(std::string_view chat_template) {
 }
 
 thought_reader::thought_reader(std::string_view chat_template) : tags_(special_tags_of(chat_template)) {
-  if (tags_.begin.empty()) tags_ = usual_tags;
-  if (chat_template.find(tags_.end) != chat_template.npos) place_ = place::before;
+  const auto has = [&](std::string_view text) { return chat_template.find(text) != chat_template.npos; };
+  if (tags_.begin.empty()) tags_ = has(ernie_tags.answer_end) ? ernie_tags : usual_tags;
+  if (has(tags_.end)) place_ = place::before;
   if (has_channels(chat_template)) channels_.emplace();
 }
 

@@ -61,6 +61,18 @@ TEST(thoughts, may_have_an_answer_between_marks_behind_them) {
   }
 }
 
+/// ERNIE 4.5's.
+TEST(thoughts, may_have_an_answer_in_tags_behind_them) {
+  constexpr std::string_view ernie = "<think></think><response></response>";
+  for (std::size_t size = 1; size < 40; ++size) {
+    EXPECT_EQ(read("Hm\n</think>\n\n\n<response>\nYes\n</response>\n\n<tool_call>", size, "<think>\n", ernie),
+              both("Hm", "Yes<tool_call>"));
+    EXPECT_EQ(read("Hm\n</think>\nYes <response>", size, "<think>", ernie), both("Hm", "Yes <response>"));
+    EXPECT_EQ(read("<response>Yes</response>", size), both("", "<response>Yes</response>"))
+        << "the template does not know them";
+  }
+}
+
 TEST(thoughts, that_were_never_begun_are_no_thoughts) {
   for (std::size_t size = 1; size < 20; ++size) {
     EXPECT_EQ(read(" Yes <think>a</think>", size), both("", " Yes <think>a</think>"));
