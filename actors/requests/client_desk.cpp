@@ -266,6 +266,8 @@ std::string client_desk_state::hello_json() const {
                {"has_channels", has_channels(chat_template)},
                {"thought_begin", tags.begin},
                {"thought_end", tags.end},
+               {"answer_begin", tags.answer_begin},
+               {"answer_end", tags.answer_end},
                {"context", parts_.prompts->context()}});
 }
 

@@ -78,12 +78,14 @@ class conversation {
     has_channels_ = hello.value("has_channels", false);
     thought_begin_ = hello.value("thought_begin", std::string());
     thought_end_ = hello.value("thought_end", std::string());
+    answer_begin_ = hello.value("answer_begin", std::string());
+    answer_end_ = hello.value("answer_end", std::string());
   }
 
   /// Without thoughts that special tokens tell: a template refuses a message that has them, or leaves them in it.
   std::string answer_in(const std::string& said) const {
     if (has_channels_) return answer_of(said);
-    return thought_begin_.empty() ? said : answer_of(said, {thought_begin_, thought_end_});
+    return thought_begin_.empty() ? said : answer_of(said, {thought_begin_, thought_end_, answer_begin_, answer_end_});
   }
 
   /// "pricing" of "base:pricing@2".
@@ -157,6 +159,7 @@ class conversation {
   bool was_refused_ = false, has_channels_ = false;
   std::string model_;                        ///< the base's name
   std::string thought_begin_, thought_end_;  ///< special tokens around a thought; empty: the model has none
+  std::string answer_begin_, answer_end_;    ///< likewise around what it answers
 };
 
 /// Whoever types the messages has seen what was refused; a script has not.

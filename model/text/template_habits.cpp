@@ -194,6 +194,16 @@ void write_metadata_for(const std::string& source, const json& tools, json& mess
   messages = std::move(written);
 }
 
+/// Cohere's call the thoughts of a message with calls its plan, and leave out its text.
+void write_plans_for(const std::string& source, json& messages) {
+  if (source.find("message.tool_plan") == source.npos) return;
+  for (json& message : messages) {
+    if (!message.contains("tool_calls") || message.contains("tool_plan")) continue;
+    const json said = message.value("reasoning_content", json());
+    message["tool_plan"] = said.is_string() ? said : message["content"];
+  }
+}
+
 /// gpt-oss's template calls thoughts `thinking`, and of a message of calls it takes either those or a text.
 void write_thoughts_for(const std::string& source, json& messages) {
   if (source.find("message.thinking") == source.npos) return;
@@ -227,6 +237,7 @@ void adapt_to(const std::string& source, json& tools, json& messages) {
   write_tools_for(source, tools, messages);
   write_python_for(source, messages);
   write_metadata_for(source, tools, messages);
+  write_plans_for(source, messages);
   write_thoughts_for(source, messages);
   describe_tools_for(source, tools);
 }

@@ -7,8 +7,10 @@
 namespace troupe {
 namespace {
 
-constexpr thought_tags usual_tags{"<think>", "</think>"}, mistral_tags{"[THINK]", "[/THINK]"},
-    gemma_4_tags{"<|channel>thought", "<channel|>"};
+constexpr thought_tags usual_tags{"<think>", "</think>"},
+    ernie_tags{"<think>", "</think>", "<response>", "</response>"}, mistral_tags{"[THINK]", "[/THINK]"},
+    gemma_4_tags{"<|channel>thought", "<channel|>"},
+    cohere_tags{"<|START_THINKING|>", "<|END_THINKING|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>"};
 
 std::size_t behind_last_letter(std::string_view text) {
   return text.find_last_not_of(" \t\r\n") + 1;
@@ -17,7 +19,7 @@ std::size_t behind_last_letter(std::string_view text) {
 }  // namespace
 
 thought_tags special_tags_of(std::string_view chat_template) {
-  for (const thought_tags& each : {gemma_4_tags, mistral_tags})
+  for (const thought_tags& each : {gemma_4_tags, mistral_tags, cohere_tags})
     if (chat_template.find(each.end) != chat_template.npos) return each;
   return {};
 }
@@ -27,8 +29,9 @@ bool shows_special(std::string_view chat_template) {
 }
 
 thought_reader::thought_reader(std::string_view chat_template) : tags_(special_tags_of(chat_template)) {
-  if (tags_.begin.empty()) tags_ = usual_tags;
-  if (chat_template.find(tags_.end) != chat_template.npos) place_ = place::before;
+  const auto has = [&](std::string_view text) { return chat_template.find(text) != chat_template.npos; };
+  if (tags_.begin.empty()) tags_ = has(ernie_tags.answer_end) ? ernie_tags : usual_tags;
+  if (has(tags_.end)) place_ = place::before;
   if (has_channels(chat_template)) channels_.emplace();
 }
 
@@ -38,14 +41,19 @@ void thought_reader::go_on_with(std::string_view message) {
   const std::string_view text = message.substr(first_letter(message));
   if (place_ != place::before || text.empty()) return;
   const bool is_open = text.starts_with(tags_.begin) && text.find(tags_.end) == text.npos;
-  place_ = is_open ? place::inside : place::in_answer;
+  place_ = is_open ? place::inside : tags_.answer_begin.empty() ? place::in_answer : place::in_marks;
+  has_answered_ = !is_open;
   has_begun_ = is_open && !is_at_end(text.substr(tags_.begin.size()));
 }
 
 void thought_reader::follow(std::string_view prompt_end) {
   if (channels_) return channels_->follow(prompt_end);
-  const bool is_open = prompt_end.substr(0, behind_last_letter(prompt_end)).ends_with(tags_.begin);
-  if (place_ == place::before && is_open) place_ = place::inside;
+  const std::string_view written = prompt_end.substr(0, behind_last_letter(prompt_end));
+  if (place_ != place::before) return;
+  if (written.ends_with(tags_.begin))
+    place_ = place::inside;
+  else if (!tags_.answer_begin.empty() && written.ends_with(tags_.answer_begin))
+    place_ = place::in_marks;
 }
 
 thought_reader::said thought_reader::push(std::string_view piece) {
@@ -61,7 +69,7 @@ thought_reader::said thought_reader::finish() {
   said last;
   if (place_ == place::inside)
     last.thought = held_.substr(0, behind_last_letter(held_));
-  else if (place_ == place::before)
+  else
     last.answer = held_;
   held_.clear();
   return last;
@@ -70,6 +78,8 @@ thought_reader::said thought_reader::finish() {
 void thought_reader::read(said& to) {
   if (place_ == place::before) read_beginning(to);
   if (place_ == place::inside) read_thought(to);
+  if (place_ == place::behind) read_mark();
+  if (place_ == place::in_marks) read_marked_answer(to);
   if (place_ == place::behind || place_ == place::in_answer) read_answer(to);
 }
 
@@ -78,26 +88,49 @@ void thought_reader::read_beginning(said& to) {
   if (text.starts_with(tags_.begin)) {
     held_.erase(0, held_.size() - text.size() + tags_.begin.size());
     place_ = place::inside;
-  } else if (!tags_.begin.starts_with(text)) {
+  } else if (!tags_.answer_begin.empty() && text.starts_with(tags_.answer_begin)) {
+    place_ = place::behind;
+  } else if (!tags_.begin.starts_with(text) && !tags_.answer_begin.starts_with(text)) {
     place_ = place::in_answer;
     to.answer = std::exchange(held_, {});
   }
 }
 
-void thought_reader::read_thought(said& to) {
-  if (!has_begun_) held_.erase(0, first_letter(held_));
-  has_begun_ |= !held_.empty();
-  const std::size_t end = held_.find(tags_.end);
-  const std::size_t certain = end == held_.npos ? held_.size() - beginning_of(tags_.end, held_) : end;
+/// Without the white space around it, as far as it is certain; what remains is behind `end` once that has come.
+std::string thought_reader::take_up_to(std::string_view end, bool& has_begun) {
+  if (!has_begun) held_.erase(0, first_letter(held_));
+  has_begun |= !held_.empty();
+  const std::size_t at = held_.find(end);
+  const std::size_t certain = at == held_.npos ? held_.size() - beginning_of(end, held_) : at;
   const std::size_t letters = behind_last_letter(std::string_view(held_).substr(0, certain));
-  to.thought = held_.substr(0, letters);
-  held_.erase(0, end == held_.npos ? letters : end + tags_.end.size());
-  if (end != held_.npos) place_ = place::behind;
+  std::string taken = held_.substr(0, letters);
+  held_.erase(0, at == held_.npos ? letters : at + end.size());
+  if (at != held_.npos) place_ = place::behind;
+  return taken;
+}
+
+void thought_reader::read_thought(said& to) {
+  to.thought = take_up_to(tags_.end, has_begun_);
+}
+
+void thought_reader::read_mark() {
+  held_.erase(0, first_letter(held_));
+  if (tags_.answer_begin.empty() || !held_.starts_with(tags_.answer_begin)) return;
+  held_.erase(0, tags_.answer_begin.size());
+  place_ = place::in_marks;
+}
+
+void thought_reader::read_marked_answer(said& to) {
+  to.answer += take_up_to(tags_.answer_end, has_answered_);
+  if (place_ == place::behind) tags_.answer_begin = {};  // there is one answer
 }
 
 void thought_reader::read_answer(said& to) {
-  if (place_ == place::behind) held_.erase(0, first_letter(held_));
-  if (!held_.empty()) place_ = place::in_answer;
+  if (place_ == place::behind) {
+    held_.erase(0, first_letter(held_));
+    if (tags_.answer_begin.starts_with(held_)) return;
+  }
+  place_ = place::in_answer;
   to.answer += std::exchange(held_, {});
 }
 

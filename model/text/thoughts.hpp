@@ -12,6 +12,7 @@ namespace troupe {
 
 struct thought_tags {
   std::string_view begin, end;
+  std::string_view answer_begin = {}, answer_end = {};  ///< what may stand around the answer; empty: nothing does
 };
 
 /// Tags that are special tokens in models with this chat template; empty if it knows none.
@@ -19,7 +20,8 @@ thought_tags special_tags_of(std::string_view chat_template);
 /// Whether special tokens tell thoughts from answers: then texts must have them.
 bool shows_special(std::string_view chat_template);
 
-/// Reads an answer piece by piece. White space around a thought belongs to neither.
+/// Reads an answer piece by piece. White space around a thought belongs to neither; nor does what is next to the marks
+/// of an answer belong to that.
 class thought_reader {
  public:
   using said = said_text;
@@ -36,16 +38,20 @@ class thought_reader {
   said finish();
 
  private:
-  enum class place : std::uint8_t { before, inside, behind, in_answer };
+  enum class place : std::uint8_t { before, inside, behind, in_marks, in_answer };
   void read(said& to);
   void read_beginning(said& to);
   void read_thought(said& to);
+  void read_mark();
+  void read_marked_answer(said& to);
+  std::string take_up_to(std::string_view end, bool& has_begun);
   void read_answer(said& to);
 
   std::optional<channel_reader> channels_;
   thought_tags tags_;
   place place_ = place::in_answer;
-  bool has_begun_ = false;  ///< the thought has a letter
+  bool has_begun_ = false;     ///< the thought has a letter
+  bool has_answered_ = false;  ///< so has an answer between marks
   std::string held_;
 };
 

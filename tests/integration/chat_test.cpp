@@ -131,6 +131,15 @@ TEST_F(conversation, goes_on_without_thoughts_that_special_tokens_tell) {
   EXPECT_EQ(said(), "[THINK]Hm[/THINK]A\n[THINK]Hm\nC\n") << "which are shown";
 }
 
+TEST_F(conversation, goes_on_without_the_marks_of_answers) {
+  head_.say_in_hello(
+      {{"thought_begin", "<T>"}, {"thought_end", "</T>"}, {"answer_begin", "<A>"}, {"answer_end", "</A>"}});
+  begin("one\ntwo\n");
+  (void)asked("<T>Hm</T><A>A</A>");
+  EXPECT_EQ(asked("B"), "user:one assistant:A user:two ");
+  EXPECT_EQ(said(), "<T>Hm</T><A>A</A>\nB\n") << "which are shown";
+}
+
 TEST_F(conversation, goes_on_with_thoughts_that_the_template_knows_as_a_text) {
   head_.say_in_hello({{"thought_begin", ""}, {"thought_end", ""}});
   begin("one\ntwo\n");

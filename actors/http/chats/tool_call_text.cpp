@@ -92,6 +92,14 @@ std::string_view member_of(std::string_view object, std::string_view key) {
   return said;
 }
 
+/// Past `"key":`, if that is next.
+bool take_key(std::string_view& text, std::string_view key) {
+  std::string_view rest = text;
+  if (!take(rest, fmt::format(R"("{}")", key)) || !take(rest, ":")) return false;
+  text = rest;
+  return true;
+}
+
 /// Arguments that are told one by one. One that is told again counts as it is told last.
 class told_arguments {
  public:
@@ -125,11 +133,14 @@ class told_arguments {
 
 }  // namespace
 
-std::optional<tool_call> read_json_call(std::string_view text, std::span<const tool_offer> offers) {
+std::optional<tool_call> read_json_call(std::string_view text, std::span<const tool_offer> offers,
+                                        std::string_view name_key) {
   const auto call = parsed(text);
-  if (!call || !call->is_object() || !call->contains("name") || !(*call)["name"].is_string()) return std::nullopt;
+  if (!call || !call->is_object() || !call->contains(name_key)) return std::nullopt;
   const auto arguments = call->contains("arguments") ? call->find("arguments") : call->find("parameters");
-  std::string name = (*call)["name"];
+  const json& named = *call->find(name_key);
+  if (!named.is_string()) return std::nullopt;
+  std::string name = named;
   if (!find_offer(offers, name) || arguments == call->end() || !(arguments->is_object() || arguments->is_string()))
     return std::nullopt;
   if (arguments->is_string()) return tool_call{std::move(name), arguments->get<std::string>()};
@@ -137,8 +148,11 @@ std::optional<tool_call> read_json_call(std::string_view text, std::span<const t
   return tool_call{std::move(name), written.empty() ? arguments->dump() : as_written(written)};
 }
 
-std::optional<tool_call> read_cut_json_call(std::string_view text, std::span<const tool_offer> offers) {
-  if (!take(text, "{") || !take(text, R"("name")") || !take(text, ":") || !take(text, "\"")) return std::nullopt;
+std::optional<tool_call> read_cut_json_call(std::string_view text, std::span<const tool_offer> offers,
+                                            std::string_view name_key) {
+  if (!take(text, "{")) return std::nullopt;
+  if (name_key != "name" && take_key(text, "tool_call_id") && !take_until(text, ",")) return std::nullopt;
+  if (!take_key(text, name_key) || !take(text, "\"")) return std::nullopt;
   const auto name = take_until(text, "\"");
   if (!name || !find_offer(offers, *name)) return std::nullopt;
   tool_call call{.name = std::string(*name), .arguments = {}, .is_cut = true};

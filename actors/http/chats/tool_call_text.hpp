@@ -10,10 +10,12 @@
 namespace troupe {
 
 /// {"name": …, "arguments": {…}}, or "parameters" in place of "arguments". None if it is anything else, or calls what
-/// is not offered.
-std::optional<tool_call> read_json_call(std::string_view text, std::span<const tool_offer> offers);
+/// is not offered. `name_key`: what is in place of "name".
+std::optional<tool_call> read_json_call(std::string_view text, std::span<const tool_offer> offers,
+                                        std::string_view name_key = "name");
 /// Of a call of which the end is missing: with the arguments as far as they go; none if they have not begun.
-std::optional<tool_call> read_cut_json_call(std::string_view text, std::span<const tool_offer> offers);
+std::optional<tool_call> read_cut_json_call(std::string_view text, std::span<const tool_offer> offers,
+                                            std::string_view name_key = "name");
 
 /// NAME, `body` and the arguments. `is_cut`: the end may be missing.
 std::optional<tool_call> read_addressed_call(std::string_view text, std::string_view body,

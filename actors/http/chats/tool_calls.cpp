@@ -29,6 +29,7 @@ call_tags tags_of(tool_style style) {
   if (has_sections(style)) return section_tags;
   if (style == tool_style::unquoted) return gemma_tags;
   if (style == tool_style::pythonic) return lfm_tags;
+  if (style == tool_style::actions) return cohere_tags;
   if (style == tool_style::headed) return {};
   return style == tool_style::named ? call_tags{mistral_mark, ""} : hermes_tags;
 }
@@ -55,7 +56,14 @@ struct sequence_form {
 const sequence_form& form_of(tool_style style) {
   static constexpr sequence_form bare{{"<|python_tag|>", "<|python_tag|>"}, "", ";", "", ""};
   static constexpr sequence_form listed{{mistral_mark, "<|tool_call|>"}, "[", ",", "]", "<|/tool_call|>"};
+  static constexpr sequence_form actions{{"", ""}, "[", ",", "]", ""};
+  if (style == tool_style::actions) return actions;
   return style == tool_style::bare ? bare : listed;
+}
+
+/// What names the function in a call that is JSON.
+std::string_view name_key_of(tool_style style) {
+  return style == tool_style::actions ? "tool_name" : "name";
 }
 
 /// Where the tag begins that closes a call; npos while it goes on. A tag in a text of its JSON closes nothing.
@@ -102,6 +110,7 @@ tool_style tool_style_of(std::string_view chat_template) {
   if (has(mistral_mark) && has(mistral_body)) return tool_style::named;
   if (has(mistral_mark) || has("<|tool_call|>") || has("<|tool|>")) return tool_style::listed;
   if (has(lfm_tags.opening) || has(lfm_tools)) return tool_style::pythonic;
+  if (has(cohere_tags.opening)) return tool_style::actions;
   if (has(glm_request)) return tool_style::headed;
   if (has("\"parameters\"") || has("python_tag")) return tool_style::bare;
   return has("<|im_start|>") && has(later_lfm_tools) ? tool_style::pythonic : tool_style::none;
@@ -229,14 +238,15 @@ bool tool_call_reader::take_headed(std::string_view text, bool is_cut) {
 /// The calls of a whole answer; none where there is anything else.
 bool tool_call_reader::take_sequence(std::string_view text, bool is_cut) {
   const sequence_form& form = form_of(style_);
+  const std::string_view key = name_key_of(style_);
   std::vector<tool_call> calls;
   take_tag(text, form);
   if (!take(text, form.first)) return false;
   do {
     text.remove_prefix(first_letter(text));
     const std::size_t end = end_of_value(text);
-    auto call = end == text.npos ? std::nullopt : read_json_call(text.substr(0, end), *offers_);
-    if (end == text.npos && is_cut) call = read_cut_json_call(text, *offers_);
+    auto call = end == text.npos ? std::nullopt : read_json_call(text.substr(0, end), *offers_, key);
+    if (end == text.npos && is_cut) call = read_cut_json_call(text, *offers_, key);
     const bool is_unnamed = end == text.npos && is_cut && !calls.empty();  // cut before its name was whole
     if (!call && !is_unnamed) return false;
     if (call) calls.push_back(*std::move(call));
@@ -310,6 +320,7 @@ bool tool_call_reader::take_pythonic(std::string_view text, bool is_cut) {
 
 bool tool_call_reader::take_tagged(std::string_view text, bool is_cut) {
   if (style_ == tool_style::pythonic) return take_pythonic(text, is_cut);
+  if (style_ == tool_style::actions) return take_sequence(text, is_cut);
   if (has_sections(style_)) return take_section(text, is_cut);
   if (has_marks(style_)) {
     auto addressed = style_ == tool_style::unquoted ? read_unquoted_call(text, gemma_address, *offers_, is_cut)

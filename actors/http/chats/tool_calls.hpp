@@ -20,6 +20,7 @@ enum class tool_style {
   sectioned,  ///< DeepSeek V3.1: a section of calls, each of which is NAME<｜tool▁sep｜>{…} between marks of its own
   fenced,     ///< DeepSeek V3 and R1: likewise, of function<｜tool▁sep｜>NAME and a block of Markdown with {…}
   pythonic,  ///< LFM2: <|tool_call_start|>[NAME(key="text", key=1)]<|tool_call_end|>
+  actions,   ///< Cohere: <|START_ACTION|>[{"tool_name": …, "parameters": {…}}, …]<|END_ACTION|>
   headed,    ///< GLM-4: the answer is NAME, and {…} on the next line
   bare,      ///< Llama 3: the answer is {"name": …, "parameters": {…}}, several with ; between them
   listed     ///< Mistral v3 and v7, Granite 3, Phi-4-mini: the answer is [{"name": …, "arguments": {…}}, …]
@@ -27,14 +28,18 @@ enum class tool_style {
 constexpr bool has_sections(tool_style style) {
   return style == tool_style::sectioned || style == tool_style::fenced;
 }
+/// Whether marks are around a list of calls, each of which names its function.
+constexpr bool has_lists(tool_style style) {
+  return style == tool_style::pythonic || style == tool_style::actions;
+}
 /// Whether special tokens mark calls: then texts must have those tokens, and no form can have the marks.
 constexpr bool has_marks(tool_style style) {
   return style == tool_style::channels || style == tool_style::named || style == tool_style::unquoted ||
-         style == tool_style::pythonic || has_sections(style);
+         has_lists(style) || has_sections(style);
 }
 /// Whether a call begins with the function's name, so that a form of its arguments is all that is left.
 constexpr bool has_address(tool_style style) {
-  return style == tool_style::headed || (has_marks(style) && style != tool_style::pythonic);
+  return style == tool_style::headed || (has_marks(style) && !has_lists(style));
 }
 /// Whether calls are JSON that names the function, which forms can have.
 constexpr bool has_forms(tool_style style) {
@@ -49,6 +54,8 @@ inline constexpr call_tags hermes_tags{"<tool_call>", "</tool_call>"};
 inline constexpr call_tags gemma_tags{"<|tool_call>", "<tool_call|>"};
 /// Of the style pythonic.
 inline constexpr call_tags lfm_tags{"<|tool_call_start|>", "<|tool_call_end|>"};
+/// Of the style actions.
+inline constexpr call_tags cohere_tags{"<|START_ACTION|>", "<|END_ACTION|>"};
 /// Of a section of calls, and of each call in it.
 inline constexpr call_tags section_tags{"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"},
     section_call_tags{"<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>"};

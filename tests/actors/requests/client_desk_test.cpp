@@ -283,6 +283,8 @@ TEST_F(desk_of_thoughts, leaves_their_marks_in_the_texts_of_chats_and_says_what_
   EXPECT_EQ(hello["has_channels"], false);
   EXPECT_EQ(hello["thought_begin"], "[THINK]");
   EXPECT_EQ(hello["thought_end"], "[/THINK]");
+  EXPECT_EQ(hello["answer_begin"], "");
+  EXPECT_EQ(hello["answer_end"], "");
 }
 
 TEST_F(desk_of_channels, leaves_their_marks_in_the_texts_of_chats) {

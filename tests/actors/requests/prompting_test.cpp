@@ -146,7 +146,8 @@ TEST(prompting, puts_a_chats_answer_of_a_form_into_the_last_channel) {
 
 TEST(prompting, knows_whose_answers_show_special_tokens) {
   const prompt_input chat{.chat = chat_input{.messages = "[]"}};
-  for (const char* marks : {"<|channel|>analysis<|channel|>final", "[THINK][/THINK]", "<|channel>thought<channel|>"}) {
+  for (const char* marks : {"<|channel|>analysis<|channel|>final", "[THINK][/THINK]", "<|channel>thought<channel|>",
+                            "<|START_THINKING|><|END_THINKING|>"}) {
     const temp_folder folder;
     const auto prompts = letters_prompting(folder, 0, marks);
     EXPECT_TRUE(prompts->shows_special(chat)) << marks;

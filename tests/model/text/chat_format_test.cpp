@@ -320,6 +320,20 @@ TEST(chat_format, writes_calls_as_messages_with_metadata) {
   EXPECT_EQ(rendered({.usual = "{#" + tools + "#}" + source + request}, chat), "[system::]" + calls + request);
 }
 
+/// As Cohere's do.
+TEST(chat_format, gives_thoughts_to_a_template_that_calls_them_a_plan) {
+  const std::string source =
+      "{% for message in messages %}{% if message.tool_calls %}({{ message.tool_plan }})"
+      "{% else %}{{ message.content }}{% endif %}{% endfor %}";
+  const auto written = [&](const std::string& fields) {
+    return rendered({.usual = source}, {.messages = R"([{"role": "assistant", )" + fields + R"(, "tool_calls":
+        [{"function": {"name": "w", "arguments": "{}"}}]}])"});
+  };
+  EXPECT_EQ(written(R"("content": "So", "reasoning_content": "Hm")"), "(Hm)");
+  EXPECT_EQ(written(R"("content": "So")"), "(So)");
+  EXPECT_EQ(written(R"("content": null)"), "()");
+}
+
 TEST(chat_format, refuses_roles_that_nobody_knows) {
   const std::string source = "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}{% endif %}{% endfor %}";
   const auto with_role = [](const std::string& role) {

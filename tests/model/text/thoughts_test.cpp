@@ -40,6 +40,39 @@ TEST(thoughts, are_told_from_answers_however_the_text_is_cut) {
   }
 }
 
+TEST(thoughts, may_have_an_answer_between_marks_behind_them) {
+  constexpr std::string_view cohere = "<|START_THINKING|><|END_THINKING|>";
+  const auto read_cohere = [&](std::string_view text, std::size_t size, std::string_view prompt_end = "") {
+    return read(text, size, prompt_end, cohere);
+  };
+  const std::string thought = "<|START_THINKING|>Hm <|END_THINKING|>";
+  for (std::size_t size = 1; size < 40; ++size) {
+    EXPECT_EQ(read_cohere(thought + "\n<|START_RESPONSE|>\nYes. <|START\n<|END_RESPONSE|>\n", size),
+              both("Hm", "Yes. <|START"));
+    EXPECT_EQ(read_cohere("<|START_RESPONSE|>Yes<|END_RESPONSE|>\n<|START_ACTION|>[]", size),
+              both("", "Yes<|START_ACTION|>[]"));
+    EXPECT_EQ(read_cohere(thought + "<|START_ACTION|>[]", size), both("Hm", "<|START_ACTION|>[]"));
+    EXPECT_EQ(read_cohere(" Yes <|START_RESPONSE|>", size), both("", " Yes <|START_RESPONSE|>"));
+    EXPECT_EQ(read_cohere("<|START_RESPONSE|>Yes \n<|END_", size), both("", "Yes \n<|END_")) << "it was cut";
+    EXPECT_EQ(read_cohere(thought + "<|START_RES", size), both("Hm", "<|START_RES"));
+    EXPECT_EQ(read_cohere("Hm<|END_THINKING|>Yes", size, "<|START_THINKING|>"), both("Hm", "Yes"));
+    EXPECT_EQ(read_cohere("Yes<|END_RESPONSE|>", size, "<|START_RESPONSE|>"), both("", "Yes"));
+    EXPECT_EQ(read(" or no<|END_RESPONSE|>", size, "Yes", cohere, "Yes"), both("", " or no")) << "it goes on";
+  }
+}
+
+/// ERNIE 4.5's.
+TEST(thoughts, may_have_an_answer_in_tags_behind_them) {
+  constexpr std::string_view ernie = "<think></think><response></response>";
+  for (std::size_t size = 1; size < 40; ++size) {
+    EXPECT_EQ(read("Hm\n</think>\n\n\n<response>\nYes\n</response>\n\n<tool_call>", size, "<think>\n", ernie),
+              both("Hm", "Yes<tool_call>"));
+    EXPECT_EQ(read("Hm\n</think>\nYes <response>", size, "<think>", ernie), both("Hm", "Yes <response>"));
+    EXPECT_EQ(read("<response>Yes</response>", size), both("", "<response>Yes</response>"))
+        << "the template does not know them";
+  }
+}
+
 TEST(thoughts, that_were_never_begun_are_no_thoughts) {
   for (std::size_t size = 1; size < 20; ++size) {
     EXPECT_EQ(read(" Yes <think>a</think>", size), both("", " Yes <think>a</think>"));
@@ -103,6 +136,8 @@ TEST(thoughts, are_left_out_of_a_whole_answer) {
   EXPECT_EQ(answer_of("[THINK]Hm", tags), "") << "it was cut";
   EXPECT_EQ(answer_of("[THIN", tags), "[THIN");
   EXPECT_EQ(answer_of("Yes[/THINK]", tags), "Yes[/THINK]");
+  const thought_tags cohere = special_tags_of("<|START_THINKING|><|END_THINKING|>");
+  EXPECT_EQ(answer_of("<|START_THINKING|>Hm<|END_THINKING|><|START_RESPONSE|>Yes<|END_RESPONSE|>", cohere), "Yes");
 }
 
 }  // namespace

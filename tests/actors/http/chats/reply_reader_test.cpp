@@ -33,6 +33,20 @@ TEST(reply_reader, keeps_the_order_in_which_things_were_written) {
             "(Hm)'Let me look.\n'[go][go]'Done'");
 }
 
+/// Cohere's.
+TEST(reply_reader, reads_actions_behind_a_thought_and_answers_between_marks) {
+  const auto read = [](const std::string& text) {
+    reply_reader of_cohere(thought_reader("<|END_THINKING|><|START_ACTION|>"),
+                           tool_call_reader(tool_style::actions, offered({"go"})));
+    return shown(of_cohere.read_whole(text, false));
+  };
+  EXPECT_EQ(read("<|START_THINKING|>Hm<|END_THINKING|><|START_ACTION|>[\n{\"tool_call_id\": \"0\", \"tool_name\": "
+                 "\"go\", \"parameters\": {}}\n]<|END_ACTION|>"),
+            "(Hm)[go]");
+  EXPECT_EQ(read("<|START_THINKING|>Hm<|END_THINKING|><|START_RESPONSE|>Yes<|END_RESPONSE|>"), "(Hm)'Yes'");
+  EXPECT_EQ(read("<|START_RESPONSE|>Yes"), "'Yes'");
+}
+
 TEST(reply_reader, leaves_out_white_space_that_is_no_text) {
   EXPECT_EQ(shown_whole(std::string(" \n") + tagged_call + "\n"), "[go]");
   EXPECT_EQ(shown_whole("<think>Hm</think>\n"), "(Hm)");

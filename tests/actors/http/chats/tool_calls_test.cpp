@@ -143,6 +143,22 @@ TEST(tool_calls, of_python_are_whole_lists_of_what_is_offered) {
   }
 }
 
+/// Cohere's.
+TEST(tool_calls, may_be_actions) {
+  const std::string begin = "<|START_ACTION|>", end = "<|END_ACTION|>";
+  const std::string answer = "Wait. " + begin + R"([
+    {"tool_call_id": "0", "tool_name": "go", "parameters": {"to": "]}", "n": 9400111899223100001234}},
+    {"tool_call_id": "1", "tool_name": "look", "parameters": {}}
+])" + end;
+  for (std::size_t size = 1; size < 60; ++size)
+    EXPECT_EQ(read(tool_style::actions, answer, size),
+              std::pair(std::string("Wait. "), std::string(R"(go({"to":"]}","n":9400111899223100001234})look({}))")));
+  for (const char* none :
+       {R"([{"tool_name": "fly", "parameters": {}}])", R"([{"name": "go", "parameters": {}}])",
+        R"({"tool_name": "go", "parameters": {}})", R"([{"tool_name": "go", "parameters": {}}] and)"})
+    EXPECT_EQ(read(tool_style::actions, begin + none + end, 5), std::pair(begin + none + end, std::string()));
+}
+
 /// GLM-4's.
 TEST(tool_calls, may_have_their_names_on_a_line_of_their_own) {
   const std::string answer = "\ngo\n{\"to\": \"}\\n\"}look\n{}\n";
@@ -326,6 +342,14 @@ TEST(tool_calls, that_are_cut_have_the_arguments_that_came) {
   EXPECT_EQ(read_python("[look(), g"), "|look|{}");
   EXPECT_EQ(read_python("[go(a=1)]<|tool_"), R"(|go|{"a":1})");
   EXPECT_EQ(read_python("[go"), "<|tool_call_start|>[go");
+  const auto read_actions = [&](const std::string& list) {
+    return read_cut(tool_style::actions, "<|START_ACTION|>" + list);
+  };
+  EXPECT_EQ(read_actions(R"([{"tool_call_id": "0", "tool_name": "go", "parameters": {"to": "a b)"),
+            R"(|go|{"to": "a b|cut)");
+  EXPECT_EQ(read_actions(R"([{"tool_name": "go", "parameters": {"a": 1}}]<|END_)"), R"(|go|{"a":1})");
+  EXPECT_EQ(read_actions(R"([{"tool_name": "look", "parameters": {}}, {"tool_call_id": "1)"), "|look|{}");
+  EXPECT_EQ(read_actions(R"([{"tool_call_id": "1", "too)"), R"(<|START_ACTION|>[{"tool_call_id": "1", "too)");
   EXPECT_EQ(read_cut(tool_style::headed, "go\n{\"to\": \"a b"), R"(|go|{"to": "a b|cut)");
   EXPECT_EQ(read_cut(tool_style::headed, "go\n"), "|go||cut");
   EXPECT_EQ(read_cut(tool_style::headed, "look\n{}go\n{\"a"), R"(|look|{}|go|{"a|cut)");
@@ -419,6 +443,7 @@ TEST(tool_calls, are_of_the_templates_family) {
   EXPECT_EQ(tool_style_of("{% if tools %}<|im_start|>system List of tools: [{% endif %}"), tool_style::pythonic);
   EXPECT_EQ(tool_style_of("{% if tools %}{{ '<|tool_call_start|>[' + name + '(' }}{% endif %}"), tool_style::pythonic);
   EXPECT_EQ(tool_style_of("{% if tools %}List of tools: [{% endif %}"), tool_style::none);
+  EXPECT_EQ(tool_style_of("{% if tools %}<|START_ACTION|>[{\"parameters\": {}}]{% endif %}"), tool_style::actions);
   EXPECT_EQ(tool_style_of("{% if tools %}在调用上述函数时，请使用 Json 格式表示调用的参数。{% endif %}"),
             tool_style::headed);
   EXPECT_EQ(tool_style_of("{{ messages }}"), tool_style::none);

@@ -224,6 +224,7 @@ TEST(tool_choices, make_a_model_call_whose_own_calls_are_not_known) {
       << "its texts stay texts";
   const json go{{"tools", offers()}, {"tool_choice", {{"type", "function"}, {"function", {{"name", "go"}}}}}};
   EXPECT_EQ(read_tools(request_fields(go), tool_style::pythonic).style, tool_style::bare) << "nor is a form of them";
+  EXPECT_EQ(read_tools(request_fields(go), tool_style::actions).style, tool_style::bare);
   EXPECT_FALSE(read_tools(request_fields(json{{"tools", offers()}}), tool_style::pythonic).call);
   EXPECT_FALSE(read_tools(request_fields(json{{"tools", offers()}}), tool_style::headed).call);
   EXPECT_EQ(read_tools(request_fields(required), tool_style::headed).style, tool_style::bare);
