@@ -111,7 +111,7 @@ void visit_settings(Spec& spec, Visit& visit) {
   auto& run = spec.run;
   using may = training_ranges;
   visit("rank", lora.factors.rank, 1, most_adapter_rank);
-  visit("alpha", lora.factors.alpha, may::least_alpha, may::most_alpha);
+  visit("alpha", lora.factors.alpha, lora_options::least_alpha, lora_options::most_alpha);
   visit("rslora", lora.factors.rank_stabilized);
   visit("dropout", run.dropout, 0.0, may::most_dropout);
   visit("targets", lora.targets);

@@ -19,6 +19,7 @@ clean_tree() {
   write model/engine/engine.cpp '#include "model/ops/matmul.hpp"'
   write model/engine/stages/stage.cpp '#include "model/engine/sampling/sampler.hpp"'
   write model/engine/sampling/sampler.hpp '#pragma once'
+  write model/train/kernels/products.hpp '#pragma once'
   write cluster/config/config.hpp '#pragma once'
   write transport/zmq/bus.cpp '#include <zmq.hpp>\n#include "base/error.hpp"'
   write actors/worker.cpp '#include <caf/all.hpp>\n#include "model/ops/matmul.hpp"'
@@ -48,8 +49,9 @@ refuses transport/a.cpp '#include "model/ops/matmul.hpp"' 'transport/ may not in
 refuses bench/a.cpp '#include "cli/main.cpp"' 'bench/ may not include cli/'
 refuses model/formats/a.cpp '#include "model/ops/matmul.hpp"' 'model/formats/ may not include model/ops/'
 refuses model/chat/a.cpp '#include "model/formats/tensor.hpp"' 'model/chat/ may not include model/formats/'
-refuses model/engine/text/a.cpp '#include "model/engine/sampling/sampler.hpp"' \
-  'model/engine/text/ may not include model/engine/sampling/'
+refuses model/text/a.cpp '#include "model/engine/sampling/sampler.hpp"' 'model/text/ may not include model/engine/'
+refuses model/train/data/a.cpp '#include "model/train/kernels/products.hpp"' \
+  'model/train/data/ may not include model/train/kernels/'
 refuses model/engine/sampling/a.cpp '#include "model/engine/engine.cpp"' \
   'model/engine/sampling/ may not include model/engine/'
 refuses cluster/journal/a.cpp '#include "cluster/config/config.hpp"' 'cluster/journal/ may not include cluster/config/'

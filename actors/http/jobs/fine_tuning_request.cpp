@@ -181,7 +181,8 @@ void add_own_fields(json& options, const request_fields& body) {
   if (const auto length = body.integer("length", may::least_row_length, may::most_row_length))
     options["length"] = *length;
   if (const auto rank = body.integer("rank", 1, most_adapter_rank)) options["rank"] = *rank;
-  if (body.has("alpha")) options["alpha"] = number_in_range(body, "alpha", may::least_alpha, may::most_alpha);
+  if (body.has("alpha"))
+    options["alpha"] = number_in_range(body, "alpha", lora_options::least_alpha, lora_options::most_alpha);
   if (body.has("dropout")) options["dropout"] = number_in_range(body, "dropout", 0, may::most_dropout);
   if (body.has("targets")) options["targets"] = read_targets(body);
   if (body.has("schedule")) options["schedule"] = read_schedule(body);

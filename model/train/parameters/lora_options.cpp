@@ -6,7 +6,6 @@
 #include "base/error.hpp"
 #include "model/lora/peft_names.hpp"
 #include "model/train/parameters/trained_model.hpp"
-#include "model/train/run/training_options.hpp"
 
 namespace troupe {
 namespace {
@@ -90,7 +89,7 @@ void check_values(const lora_options& options) {
   if (options.targets.size() > most_patterns)
     refuse("the adapter has {} targets: use at most {}", options.targets.size(), most_patterns);
   const auto check_alpha = [](double alpha) {
-    using may = training_ranges;
+    using may = lora_options;
     if (!(alpha >= may::least_alpha && alpha <= may::most_alpha))
       refuse("the adapter's alpha is {}: use {} to {}", alpha, may::least_alpha, may::most_alpha);
   };

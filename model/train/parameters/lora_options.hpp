@@ -17,6 +17,8 @@ struct lora_options {
   /// Empty, or PEFT's "all-linear": every linear layer.
   std::vector<std::string> targets = {};
 
+  static constexpr double least_alpha = 1e-6, most_alpha = 1e6;
+
   bool targets_all() const { return targets.empty() || (targets.size() == 1 && targets.front() == "all-linear"); }
 };
 

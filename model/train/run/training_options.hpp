@@ -11,12 +11,12 @@
 
 namespace troupe {
 
-/// What the numbers of a run and of its adapter may be, here and in the orders of a cluster.
+/// What the numbers of a run may be, here and in the orders of a cluster.
 struct training_ranges {
   static constexpr std::int64_t least_row_length = 2, most_row_length = 1 << 20;
   static constexpr std::int64_t most_epochs = 1'000'000, most_accumulation = 1 << 16, most_trainers = 64;
-  static constexpr double least_alpha = 1e-6, most_alpha = 1e6, most_dropout = 0.95;
   static constexpr double most_rate = 100, most_decay = 100, most_clip = 1e9, most_held_out = 0.99;
+  static constexpr double most_dropout = 0.95;
 };
 
 struct training_options {

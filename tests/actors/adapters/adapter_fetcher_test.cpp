@@ -264,24 +264,22 @@ TEST_F(fetcher, says_once_to_its_nodes_log_why_an_adapter_cannot_be_loaded_until
   expect_said(true, false, 1);
 }
 
-/// In both places where a disk can be full: when the files' folder is made, and when what comes is written.
+/// The head and the worker alike; the node's log has the folder, once.
 TEST_F(fetcher, tells_others_of_a_full_disk_on_which_node_it_is_and_not_in_which_folder) {
-  const auto expect_told = [this](const std::string& error) {
-    EXPECT_EQ(error, "node w0: the server's disk is full");
-    EXPECT_THAT(said_->take<std::string>(), testing::HasSubstr((folder_.path() / "store").string()));
-  };
+  constexpr const char* told = "node w0: the server's disk is full";
   tell(actor_, wanted(1, golden_));
   const auto asked = head_.take<want_piece>();
   {
     const full_disk full(0);
     give(asked, golden_[0]);
-    expect_told(head_.take<adapter_prepared>().error);
+    EXPECT_EQ(head_.take<adapter_prepared>().error, told);
+    EXPECT_THAT(said_->take<std::string>(), testing::HasSubstr((folder_.path() / "store").string()));
   }
   const prepare_adapter known = wanted(0, golden_);
   const full_disk full(0);
   ask_for(known);
   give(head_.take<want_piece>(), golden_[0]);
-  expect_told(worker_.take<adapter_ready>().error);
+  EXPECT_EQ(worker_.take<adapter_ready>().error, told);
 }
 
 TEST_F(fetcher, says_what_is_wrong_with_files_that_came_whole_and_goes_on_with_others) {

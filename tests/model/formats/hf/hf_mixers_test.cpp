@@ -99,7 +99,8 @@ TEST(hf_config, refuses_linear_attention_of_other_sizes) {
               HasSubstr("32 heads of linear attention cannot share 3 key heads"));
   EXPECT_THAT(refused({{"linear_num_value_heads", 0}}), HasSubstr("value heads of linear attention is 0"));
   EXPECT_THAT(refused({{"linear_conv_kernel_dim", 17}}), HasSubstr("is 17, but should be 1 to 16"));
-  EXPECT_THAT(refused({{"linear_num_value_heads", 1024}}), HasSubstr("convolution reads is 135168"));
+  EXPECT_THAT(refused({{"linear_num_value_heads", 1024}}),
+              HasSubstr("convolution reads of linear attention is 135168"));
   EXPECT_THAT(refused({{"attn_output_gate", false}}), HasSubstr("\"attn_output_gate\" is false"));
 }
 
