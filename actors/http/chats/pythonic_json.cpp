@@ -63,8 +63,9 @@ bool pythonic_reader::read_key(const notation& of) {
 }
 
 bool pythonic_reader::read_text() {
-  const char quote = rest_.front();
-  rest_.remove_prefix(1);
+  const bool is_long = rest_.starts_with(R"(""")") || rest_.starts_with("'''");
+  const std::string_view quote = rest_.substr(0, is_long ? 3 : 1);
+  rest_.remove_prefix(quote.size());
   json_ += '"';
   while (!rest_.empty() && !ends_text(quote)) {
     if (rest_.front() == '\\') {
@@ -77,14 +78,15 @@ bool pythonic_reader::read_text() {
     rest_.remove_prefix(1);
   }
   if (rest_.empty()) return false;
-  rest_.remove_prefix(1);
+  rest_.remove_prefix(quote.size());
   json_ += '"';
   return true;
 }
 
-/// LFM2.5's template does not escape the quotes that a text has.
-bool pythonic_reader::ends_text(char quote) const {
-  if (rest_.front() != quote) return false;
+/// LFM2.5's template does not escape the quotes that a text has; three of them are the model's own.
+bool pythonic_reader::ends_text(std::string_view quote) const {
+  if (!rest_.starts_with(quote)) return false;
+  if (quote.size() > 1) return true;
   const std::string_view behind = rest_.substr(1);
   const std::size_t next = first_letter(behind);
   return next == behind.size() || std::string_view(",:)]}").find(behind[next]) != std::string_view::npos;

@@ -24,7 +24,7 @@ class pythonic_reader {
   bool read_key(const notation& of);
   bool read_text();
   void read_escape();
-  bool ends_text(char quote) const;
+  bool ends_text(std::string_view quote) const;
   bool read_word();
 
   std::string_view rest_;
