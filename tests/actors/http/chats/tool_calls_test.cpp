@@ -116,6 +116,9 @@ TEST(tool_calls, may_be_those_of_python) {
   };
   EXPECT_EQ(calls_of(R"([go(to='It\'s')])"), R"(go({"to":"It's"}))");
   EXPECT_EQ(calls_of(R"([go(to='It's', by='d:\e')])"), R"(go({"to":"It's","by":"d:\\e"}))") << "as the template has it";
+  EXPECT_EQ(calls_of(R"([go(to="The "why": because ["a"]", by=["a "b") c", {"d, "e", f": "g "h"] i"}])])"),
+            R"(go({"to":"The \"why\": because [\"a\"]","by":["a \"b\") c",{"d, \"e\", f":"g \"h\"] i"}]}))")
+      << "a quote ends what its list may go on behind";
   EXPECT_EQ(calls_of("[go(to=\"\"\"a \"b\", 'c'\nd\\n\"\"\", by='''''', n='''It's, \"e\"''')]"),
             R"(go({"to":"a \"b\", 'c'\nd\n","by":"","n":"It's, \"e\""}))");
   EXPECT_EQ(calls_of("[go(n=9400111899223100001234, a=(1, 2))]"), R"(go({"n":9400111899223100001234,"a":[1,2]}))");
