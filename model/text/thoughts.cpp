@@ -8,7 +8,7 @@ namespace troupe {
 namespace {
 
 constexpr thought_tags usual_tags{"<think>", "</think>"},
-    ernie_tags{"<think>", "</think>", "<response>", "</response>"}, mistral_tags{"[THINK]", "[/THINK]"},
+    ernie_tags{"<think>", "</think>", "<response>", "</response>", false}, mistral_tags{"[THINK]", "[/THINK]"},
     gemma_4_tags{"<|channel>thought", "<channel|>"},
     cohere_tags{"<|START_THINKING|>", "<|END_THINKING|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>"};
 
@@ -85,12 +85,14 @@ void thought_reader::read(said& to) {
 
 void thought_reader::read_beginning(said& to) {
   const std::string_view text = std::string_view(held_).substr(first_letter(held_));
+  // What is a text and no special token may be an answer's own, as the root of XML is.
+  const std::string_view mark = tags_.answers_alone ? tags_.answer_begin : std::string_view();
   if (text.starts_with(tags_.begin)) {
     held_.erase(0, held_.size() - text.size() + tags_.begin.size());
     place_ = place::inside;
-  } else if (!tags_.answer_begin.empty() && text.starts_with(tags_.answer_begin)) {
+  } else if (!mark.empty() && text.starts_with(mark)) {
     place_ = place::behind;
-  } else if (!tags_.begin.starts_with(text) && !tags_.answer_begin.starts_with(text)) {
+  } else if (!tags_.begin.starts_with(text) && !mark.starts_with(text)) {
     place_ = place::in_answer;
     to.answer = std::exchange(held_, {});
   }

@@ -13,6 +13,7 @@ namespace troupe {
 struct thought_tags {
   std::string_view begin, end;
   std::string_view answer_begin = {}, answer_end = {};  ///< what may stand around the answer; empty: nothing does
+  bool answers_alone = true;                            ///< the marks may come without a thought before them
 };
 
 /// Tags that are special tokens in models with this chat template; empty if it knows none.

@@ -11,21 +11,22 @@ namespace troupe {
 
 struct pythonic_reader::notation {
   std::string_view begin, behind_key, end;  ///< behind_key: empty where there are no keys
+  std::string_view behind_value;            ///< the letters one of which comes next
   char json_begin, json_end;
 };
 
 bool pythonic_reader::read_arguments() {
-  return read_parts({"(", "=", ")", '{', '}'}, 0);
+  return read_parts({"(", "=", ")", ",)", '{', '}'}, 0);
 }
 
-bool pythonic_reader::read_value(int depth) {
+bool pythonic_reader::read_value(int depth, std::string_view behind) {
   constexpr int most_depth = 60;
   rest_.remove_prefix(first_letter(rest_));
-  if (rest_.starts_with('"') || rest_.starts_with('\'')) return read_text();
+  if (rest_.starts_with('"') || rest_.starts_with('\'')) return read_text(behind);
   if (depth == most_depth) return false;
-  if (rest_.starts_with('{')) return read_parts({"{", ":", "}", '{', '}'}, depth + 1);
-  if (rest_.starts_with('[')) return read_parts({"[", "", "]", '[', ']'}, depth + 1);
-  return rest_.starts_with('(') ? read_parts({"(", "", ")", '[', ']'}, depth + 1) : read_word();
+  if (rest_.starts_with('{')) return read_parts({"{", ":", "}", ",}", '{', '}'}, depth + 1);
+  if (rest_.starts_with('[')) return read_parts({"[", "", "]", ",]", '[', ']'}, depth + 1);
+  return rest_.starts_with('(') ? read_parts({"(", "", ")", ",)", '[', ']'}, depth + 1) : read_word();
 }
 
 bool pythonic_reader::read_parts(const notation& of, int depth) {
@@ -34,7 +35,7 @@ bool pythonic_reader::read_parts(const notation& of, int depth) {
   for (bool is_first = true; !take(rest_, of.end); is_first = false) {
     if (!is_first) json_ += ',';
     if (!of.behind_key.empty() && !read_key(of)) return false;
-    if (!read_value(depth)) return false;
+    if (!read_value(depth, of.behind_value)) return false;
     if (!take(rest_, ",") && !rest_.substr(first_letter(rest_)).starts_with(of.end)) return false;
   }
   json_ += of.json_end;
@@ -52,7 +53,7 @@ bool pythonic_reader::read_key(const notation& of) {
     json_ += json_text(name);
     is_whole = !name.empty();
   } else if (rest_.starts_with('"') || rest_.starts_with('\'')) {
-    is_whole = read_text();
+    is_whole = read_text(of.behind_key);
   }
   is_whole = is_whole && take(rest_, of.behind_key);
   if (is_whole)
@@ -62,11 +63,12 @@ bool pythonic_reader::read_key(const notation& of) {
   return is_whole;
 }
 
-bool pythonic_reader::read_text() {
-  const char quote = rest_.front();
-  rest_.remove_prefix(1);
+bool pythonic_reader::read_text(std::string_view behind) {
+  const bool is_long = rest_.starts_with(R"(""")") || rest_.starts_with("'''");
+  const std::string_view quote = rest_.substr(0, is_long ? 3 : 1);
+  rest_.remove_prefix(quote.size());
   json_ += '"';
-  while (!rest_.empty() && !ends_text(quote)) {
+  while (!rest_.empty() && !ends_text(quote, behind)) {
     if (rest_.front() == '\\') {
       read_escape();
       continue;
@@ -77,17 +79,18 @@ bool pythonic_reader::read_text() {
     rest_.remove_prefix(1);
   }
   if (rest_.empty()) return false;
-  rest_.remove_prefix(1);
+  rest_.remove_prefix(quote.size());
   json_ += '"';
   return true;
 }
 
-/// LFM2.5's template does not escape the quotes that a text has.
-bool pythonic_reader::ends_text(char quote) const {
-  if (rest_.front() != quote) return false;
-  const std::string_view behind = rest_.substr(1);
-  const std::size_t next = first_letter(behind);
-  return next == behind.size() || std::string_view(",:)]}").find(behind[next]) != std::string_view::npos;
+/// LFM2.5's template does not escape the quotes that a text has: one ends it where a letter of `behind` comes next.
+/// Three of them are the model's own.
+bool pythonic_reader::ends_text(std::string_view quote, std::string_view behind) const {
+  if (!rest_.starts_with(quote)) return false;
+  if (quote.size() > 1) return true;
+  const std::string_view rest = rest_.substr(1);
+  return is_at_end(rest) || behind.find(rest[first_letter(rest)]) != behind.npos;
 }
 
 /// Of one whose end is missing there is nothing. A backslash before any other letter is meant so.

@@ -19,12 +19,12 @@ class pythonic_reader {
  private:
   struct notation;
 
-  bool read_value(int depth);
+  bool read_value(int depth, std::string_view behind);
   bool read_parts(const notation& of, int depth);
   bool read_key(const notation& of);
-  bool read_text();
+  bool read_text(std::string_view behind);
   void read_escape();
-  bool ends_text(char quote) const;
+  bool ends_text(std::string_view quote, std::string_view behind) const;
   bool read_word();
 
   std::string_view rest_;

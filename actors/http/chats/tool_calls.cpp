@@ -97,6 +97,13 @@ bool may_be_calls(std::string_view text, const sequence_form& form) {
   return is_at_end(text) || (take(text, form.first) && (is_at_end(text) || take(text, "{")));
 }
 
+/// False where it is none. Of one that was cut before its name was whole there is nothing, if others are before it.
+bool keep_call(std::vector<tool_call>& calls, std::optional<tool_call> call, bool is_unnamed) {
+  const bool is_call = call.has_value();
+  if (is_call) calls.push_back(*std::move(call));
+  return is_call || (is_unnamed && !calls.empty());
+}
+
 }  // namespace
 
 tool_style tool_style_of(std::string_view chat_template) {
@@ -222,17 +229,14 @@ bool tool_call_reader::take_headed(std::string_view text, bool is_cut) {
   while (!is_at_end(text)) {
     text.remove_prefix(first_letter(text));
     const std::size_t begin = std::min(text.find('{'), text.size()), length = end_of_value(text.substr(begin));
-    const bool is_whole = length != text.npos, is_unnamed = begin == text.size() && !calls.empty();
+    const bool is_whole = length != text.npos, is_unnamed = !is_whole && begin == text.size();
     if (!is_whole && !is_cut) return false;
-    if (auto call =
-            read_addressed_call(text.substr(0, is_whole ? begin + length : length), headed_body, *offers_, !is_whole))
-      calls.push_back(*std::move(call));
-    else if (is_whole || !is_unnamed)
-      return false;
-    text.remove_prefix(is_whole ? begin + length : text.size());
+    const std::size_t end = is_whole ? begin + length : text.size();
+    auto call = read_addressed_call(text.substr(0, end), headed_body, *offers_, !is_whole);
+    if (!keep_call(calls, std::move(call), is_unnamed)) return false;
+    text.remove_prefix(end);
   }
-  for (tool_call& each : calls) add_call(std::move(each));
-  return !calls.empty();
+  return add_all(std::move(calls));
 }
 
 /// The calls of a whole answer; none where there is anything else.
@@ -247,16 +251,12 @@ bool tool_call_reader::take_sequence(std::string_view text, bool is_cut) {
     const std::size_t end = end_of_value(text);
     auto call = end == text.npos ? std::nullopt : read_json_call(text.substr(0, end), *offers_, key);
     if (end == text.npos && is_cut) call = read_cut_json_call(text, *offers_, key);
-    const bool is_unnamed = end == text.npos && is_cut && !calls.empty();  // cut before its name was whole
-    if (!call && !is_unnamed) return false;
-    if (call) calls.push_back(*std::move(call));
+    if (!keep_call(calls, std::move(call), end == text.npos && is_cut)) return false;
     text.remove_prefix(std::min(end, text.size()));
   } while (take(text, form.between));
   if (!take(text, form.last) && !is_cut) return false;
   take(text, form.mark);
-  if (!is_at_end(text)) return false;
-  for (tool_call& each : calls) add_call(std::move(each));
-  return true;
+  return is_at_end(text) && add_all(std::move(calls));
 }
 
 /// One call of a section, with its mark before it; moves `text` past it.
@@ -305,17 +305,12 @@ bool tool_call_reader::take_pythonic(std::string_view text, bool is_cut) {
   if (rest.substr(first_letter(rest)).starts_with('{')) return take_sequence(text, is_cut);
   std::vector<tool_call> calls;
   do {
-    auto call = take_pythonic_call(rest, *offers_, is_cut);
-    const bool is_unnamed = is_cut && !calls.empty() && rest.find('(') == rest.npos;  // cut before its arguments
-    if (!call && !is_unnamed) return false;
-    if (call)
-      calls.push_back(*std::move(call));
-    else
-      rest = {};
+    const bool is_unnamed = is_cut && rest.find('(') == rest.npos;  // cut before its arguments
+    if (!keep_call(calls, take_pythonic_call(rest, *offers_, is_cut), is_unnamed)) return false;
+    if (is_unnamed) rest = {};
   } while (take(rest, ","));
   if ((!take(rest, "]") && !is_cut) || !is_at_end(rest)) return false;
-  for (tool_call& each : calls) add_call(std::move(each));
-  return true;
+  return add_all(std::move(calls));
 }
 
 bool tool_call_reader::take_tagged(std::string_view text, bool is_cut) {
@@ -342,6 +337,12 @@ void tool_call_reader::add_call(tool_call call) {
   is_behind_call_ = true;
   behind_call_.clear();
   if (++found_ <= most_) calls_.push_back(std::move(call));
+}
+
+/// False where there are none.
+bool tool_call_reader::add_all(std::vector<tool_call> calls) {
+  for (tool_call& each : calls) add_call(std::move(each));
+  return !calls.empty();
 }
 
 std::vector<tool_call> tool_call_reader::take_calls() {

@@ -110,6 +110,7 @@ class tool_call_reader {
   bool take_section(std::string_view text, bool is_cut);
   std::optional<tool_call> read_section_call(std::string_view& text, bool is_cut) const;
   void add_call(tool_call call);
+  bool add_all(std::vector<tool_call> calls);
 
   tool_style style_;
   shared_offers offers_;  ///< null where there is no style

@@ -61,7 +61,7 @@ TEST(thoughts, may_have_an_answer_between_marks_behind_them) {
   }
 }
 
-/// ERNIE 4.5's.
+/// ERNIE 4.5's and Granite 3.3's.
 TEST(thoughts, may_have_an_answer_in_tags_behind_them) {
   constexpr std::string_view ernie = "<think></think><response></response>";
   for (std::size_t size = 1; size < 40; ++size) {
@@ -71,6 +71,16 @@ TEST(thoughts, may_have_an_answer_in_tags_behind_them) {
     EXPECT_EQ(read("<response>Yes</response>", size), both("", "<response>Yes</response>"))
         << "the template does not know them";
   }
+}
+
+TEST(thoughts, are_what_tags_of_answers_are_left_out_behind) {
+  constexpr std::string_view granite = "<think></think><response></response>";
+  const std::string xml = "<response><ok/></response>";
+  for (std::size_t size = 1; size < 40; ++size) {
+    EXPECT_EQ(read(xml, size, "", granite), both("", xml));
+    EXPECT_EQ(read("<think>Hm</think>" + xml, size, "", granite), both("Hm", "<ok/>"));
+  }
+  EXPECT_EQ(thought_reader(granite).push("<resp").answer, "<resp") << "it is not held back";
 }
 
 TEST(thoughts, that_were_never_begun_are_no_thoughts) {

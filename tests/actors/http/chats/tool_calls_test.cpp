@@ -116,6 +116,11 @@ TEST(tool_calls, may_be_those_of_python) {
   };
   EXPECT_EQ(calls_of(R"([go(to='It\'s')])"), R"(go({"to":"It's"}))");
   EXPECT_EQ(calls_of(R"([go(to='It's', by='d:\e')])"), R"(go({"to":"It's","by":"d:\\e"}))") << "as the template has it";
+  EXPECT_EQ(calls_of(R"([go(to="The "why": because ["a"]", by=["a "b") c", {"d, "e", f": "g "h"] i"}])])"),
+            R"(go({"to":"The \"why\": because [\"a\"]","by":["a \"b\") c",{"d, \"e\", f":"g \"h\"] i"}]}))")
+      << "a quote ends what its list may go on behind";
+  EXPECT_EQ(calls_of("[go(to=\"\"\"a \"b\", 'c'\nd\\n\"\"\", by='''''', n='''It's, \"e\"''')]"),
+            R"(go({"to":"a \"b\", 'c'\nd\n","by":"","n":"It's, \"e\""}))");
   EXPECT_EQ(calls_of("[go(n=9400111899223100001234, a=(1, 2))]"), R"(go({"n":9400111899223100001234,"a":[1,2]}))");
   EXPECT_EQ(calls_of(R"([{"name": "go", "arguments": {"a": 1}}, {"name": "look", "arguments": {}}])"),
             R"(go({"a":1})look({}))")
@@ -336,6 +341,7 @@ TEST(tool_calls, that_are_cut_have_the_arguments_that_came) {
     return read_cut(tool_style::pythonic, "<|tool_call_start|>" + list);
   };
   EXPECT_EQ(read_python(R"([go(a=1, to="a 'b)"), R"(|go|{"a":1,"to":"a 'b|cut)");
+  EXPECT_EQ(read_python(R"([go(to="""a", b)"), R"(|go|{"to":"a\", b|cut)");
   EXPECT_EQ(read_python("[go(a=[Tr"), R"(|go|{"a":[|cut)");
   EXPECT_EQ(read_python("[go(a=1, t"), R"(|go|{"a":1,|cut)");
   EXPECT_EQ(read_python("[look(), go(a=12"), R"(|look|{}|go|{"a":12|cut)");
