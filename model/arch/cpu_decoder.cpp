@@ -263,7 +263,7 @@ void cpu_decoder::activate_mlp(const layer_weights& weights, const column_cut& c
                                float_rows up, int row) const {
   const std::int64_t width = weights.up.w.outs, columns = std::min(cut.last, width) - cut.first;
   float* own = up.row(row) + cut.first;
-  if (!model_->config.gated_mlp) return with_.kernels.gelu_tanh(own, columns, own);
+  if (!model_->config.gated_mlp) return activate_ungated(with_.kernels, model_->config, own, columns, own);
   activate_gated(with_.kernels, model_->config, gate.row(row) + cut.first, own, columns, own);
   if (!model_->config.has_mlps_of_one_width()) end_row(up.row(row), width);
 }

@@ -17,4 +17,9 @@ void activate_gated(const kernel_table& kernels, const model_config& config, con
   kernels.clamped_swiglu(gate, up, width, config.activation_limit, config.activation_slope, out);
 }
 
+void activate_ungated(const kernel_table& kernels, const model_config& config, const float* x, std::int64_t n,
+                      float* out) {
+  (config.activation == activation_kind::squared_relu ? kernels.squared_relu : kernels.gelu_tanh)(x, n, out);
+}
+
 }  // namespace troupe

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/error.hpp"
+
 namespace troupe::detail {
 
 bool is_token(std::int64_t token, const model_config& config) {
@@ -28,6 +30,24 @@ void set_latent_heads(model_config& config) {
   config.kv_heads = 1;
   config.head_dim = config.latent.row();
   config.rotary_dim = config.latent.turned;
+}
+
+void set_file_layers(std::string_view letters, const std::string& where, model_config& config) {
+  for (std::size_t i = 0; i < letters.size(); ++i) {
+    const auto number = static_cast<std::int64_t>(i);
+    if (letters[i] == 'M' || letters[i] == '*') {
+      config.mixers.push_back(letters[i] == '*' ? mixer_kind::attention : mixer_kind::delta);
+      config.file_layers.push_back({.mixer = number});
+    } else if (letters[i] != '-') {
+      refuse("{}: layer {} is of the kind {}, but only M (Mamba-2), * (attention) and - (an mlp) are supported", where, i,
+             letters[i] == 'E' ? "E (experts)" : "that no letter is known of");
+    } else if (config.file_layers.empty() || config.file_layers.back().mlp >= 0) {
+      refuse("{}: layer {} is an mlp with nothing before it that mixes rows, which is not supported", where, i);
+    } else {
+      config.file_layers.back().mlp = number;
+    }
+  }
+  config.layers = static_cast<std::int64_t>(config.file_layers.size());
 }
 
 void set_begin_token(std::int64_t token, model_config& config) {

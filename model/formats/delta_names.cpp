@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "model/formats/part_names.hpp"
+
 namespace troupe::detail {
 namespace {
 
@@ -23,18 +25,18 @@ constexpr std::array<names_in_files, 9> delta_tensors = {{{qkv, "attn_qkv"},
 
 /// Of a state space.
 struct state_space_name {
-  std::string_view ours, folder, gguf;
+  std::string_view ours, granite, nemotron, gguf;
 };
 constexpr std::array<state_space_name, 9> state_space_tensors = {
-    {{qkv, "mamba.in_proj", "ssm_in"},
-     {z, "mamba.in_proj", "ssm_in"},
-     {a, "mamba.in_proj", "ssm_in"},
-     {delta_parts::convolution, "mamba.conv1d", "ssm_conv1d"},
-     {delta_parts::dt, "mamba.dt_bias", "ssm_dt"},
-     {delta_parts::decay, "mamba.A_log", "ssm_a"},
-     {delta_parts::skip, "mamba.D", "ssm_d"},
-     {delta_parts::norm, "mamba.norm", "ssm_norm"},
-     {name_of(linear_kind::delta_out), "mamba.out_proj", "ssm_out"}}};
+    {{qkv, "mamba.in_proj", "mixer.in_proj", "ssm_in"},
+     {z, "mamba.in_proj", "mixer.in_proj", "ssm_in"},
+     {a, "mamba.in_proj", "mixer.in_proj", "ssm_in"},
+     {delta_parts::convolution, "mamba.conv1d", "mixer.conv1d", "ssm_conv1d"},
+     {delta_parts::dt, "mamba.dt_bias", "mixer.dt_bias", "ssm_dt"},
+     {delta_parts::decay, "mamba.A_log", "mixer.A_log", "ssm_a"},
+     {delta_parts::skip, "mamba.D", "mixer.D", "ssm_d"},
+     {delta_parts::norm, "mamba.norm", "mixer.norm", "ssm_norm"},
+     {name_of(linear_kind::delta_out), "mamba.out_proj", "mixer.out_proj", "ssm_out"}}};
 
 bool is_of_next(const model_config& config) {
   return config.family == "qwen3next";
@@ -50,7 +52,7 @@ bool joins_z(const model_config& config, bool is_gguf) {
 std::string_view delta_tensor(const model_config& config, bool is_gguf, std::string_view ours) {
   if (config.delta.is_state_space) {
     const auto& names = *std::ranges::find(state_space_tensors, ours, &state_space_name::ours);
-    return is_gguf ? names.gguf : names.folder;
+    return is_gguf ? names.gguf : is_nemotron(config) ? names.nemotron : names.granite;
   }
   if (joins_z(config, is_gguf) && (ours == qkv || ours == z)) return is_gguf ? "ssm_in" : "linear_attn.in_proj_qkvz";
   if (is_of_next(config) && (ours == b || ours == a)) return is_gguf ? "ssm_ba" : "linear_attn.in_proj_ba";

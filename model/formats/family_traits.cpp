@@ -34,6 +34,11 @@ void set_gpt_oss_traits(model_config& config) {
   config.qkv_bias = config.out_bias = config.mlp_bias = config.attention_sinks = true;
 }
 
+void set_nemotron_traits(model_config& config) {
+  config.activation = activation_kind::squared_relu;
+  config.gated_mlp = false;
+}
+
 void set_cohere_traits(model_config& config) {
   config.norm = norm_kind::layer;
   config.parallel = true;
@@ -69,6 +74,7 @@ void detail::set_family_traits(model_config& config) {
   if (family.starts_with("gemma")) set_gemma_traits(config);
   if (family == "gpt-oss") set_gpt_oss_traits(config);
   if (is_cohere) set_cohere_traits(config);
+  if (family == "nemotronh") set_nemotron_traits(config);
 }
 
 /// Norms take a common factor out of their rows again. So instead of all that is added to the rows being multiplied by

@@ -13,8 +13,8 @@
 namespace troupe {
 
 enum class norm_kind : std::uint8_t { rms, layer };
-/// clamped_silu: gate sigmoid(activation_slope gate) (up + 1), with gate and up held to activation_limit
-enum class activation_kind : std::uint8_t { silu, gelu_tanh, clamped_silu };
+/// squared_relu: only where there is no gate. clamped_silu: gate sigmoid(activation_slope gate) (up + 1), with gate and up held to activation_limit
+enum class activation_kind : std::uint8_t { silu, gelu_tanh, clamped_silu, squared_relu };
 enum class position_kind : std::uint8_t { rotary, learned };
 enum class rope_scaling : std::uint8_t { none, linear, llama3, yarn, longrope };
 /// How a layer looks back: at the keys and values of all positions, or at a state of one size that every row changes.
@@ -127,6 +127,12 @@ struct latent_config {
   std::int64_t query() const { return turned + plain; }
 };
 
+/// Where a file has the parts of a layer, if it counts them as layers of their own.
+struct file_layer {
+  std::int64_t mixer = 0;
+  std::int64_t mlp = -1;  ///< -1: the layer has none
+};
+
 /// What a model is, independent of the file it came from. Two models of one architecture differ in these values alone:
 /// an architecture is data, and model/arch runs all of them with the same code.
 struct model_config {
@@ -185,7 +191,8 @@ struct model_config {
   bool sees_pictures = false;         ///< it is part of a model that does: PEFT's names of its layers say so
   std::vector<std::int64_t> windows;  ///< per layer: positions a token sees (sliding window); 0 sees all; empty: all 0
 
-  std::vector<mixer_kind> mixers;   ///< per layer; empty: all attention
+  std::vector<mixer_kind> mixers;        ///< per layer; empty: all attention
+  std::vector<file_layer> file_layers;   ///< per layer; empty: the file's layers are ours, and have mlps
   delta_config delta;               ///< of layers that mix so
   std::int64_t convolved_rows = 0;  ///< that layers of short convolutions see, with the newest one
 
@@ -260,8 +267,11 @@ struct model_config {
   bool has_experts(std::int64_t layer) const {
     return experts.count > 0 && (experts.dense_layers.empty() || !experts.dense_layers[to_size(layer)]);
   }
+  /// Or experts.
+  bool has_mlp(std::int64_t layer) const { return file_layers.empty() || file_layers[to_size(layer)].mlp >= 0; }
   /// Of the mlp that all tokens of a layer go through; 0: it has none.
   std::int64_t mlp_width(std::int64_t layer) const {
+    if (!has_mlp(layer)) return 0;
     if (experts.count == 0) return sharing_ffn > 0 && shares_keys(layer) ? sharing_ffn : ffn;
     return has_experts(layer) ? experts.shared_ffn : experts.dense_ffn;
   }

@@ -176,6 +176,7 @@ bool joins_experts(const model_files& model, std::string_view prefix) {
 std::string_view prefix_in(const model_files& model) {
   const auto has = [&](std::string_view name) { return model.tensors.find(name) != nullptr; };
   if (model.config.family == "gpt2") return has("transformer.wte.weight") ? "transformer." : "";
+  if (model.config.family == "nemotronh" && has("backbone.embeddings.weight")) return "backbone.";
   std::string_view prefix = "model.";
   for (const std::string_view other : {"", "language_model.model.", "model.language_model."})
     if (has(fmt::format("{}embed_tokens.weight", other))) prefix = other;

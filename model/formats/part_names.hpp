@@ -30,6 +30,9 @@ inline bool is_lfm2(const model_config& config) {
 inline bool is_granite(const model_config& config) {
   return config.family.starts_with("granite");
 }
+inline bool is_nemotron(const model_config& config) {
+  return config.family == "nemotronh";
+}
 inline bool is_qkv(linear_kind kind) {
   return kind <= linear_kind::v;
 }

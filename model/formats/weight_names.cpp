@@ -38,7 +38,7 @@ bool is_row_norm(const wanted_weight& weight) {
 bool is_interleaved(const model_config& config) {
   for (const std::string_view family : {"llama", "mistral", "mixtral", "ministral3", "smollm3"})
     if (config.family == family) return true;
-  return is_granite(config);
+  return is_granite(config) || is_nemotron(config);
 }
 
 class wanted_list {
@@ -119,7 +119,8 @@ void want_latent(wanted_list& want, const model_config& config, std::int64_t lay
 void want_layer(wanted_list& want, const model_config& config, std::int64_t layer) {
   if (config.input_norms) {
     want.norm(layer, "input_layernorm", config.hidden, config.norm_bias);
-    if (!config.parallel) want.norm(layer, "post_attention_layernorm", config.hidden, config.norm_bias);
+    if (!config.parallel && config.has_mlp(layer))
+      want.norm(layer, "post_attention_layernorm", config.hidden, config.norm_bias);
   }
   if (config.output_norms) {
     want.norm(layer, "self_attn.output_norm", config.hidden, config.norm_bias);
@@ -158,6 +159,12 @@ constexpr std::array<std::string_view, 8> bare_in_folders = {"self_attn.sinks", 
                                                              delta_parts::skip,   "mlp.choice_bias", "mlp.router_norm",
                                                              "mlp.share_factors", "layer_factor"};
 
+std::int64_t number_in_file(const model_config& config, std::int64_t layer, std::string_view part) {
+  if (config.file_layers.empty()) return layer;
+  const file_layer& own = config.file_layers[to_size(layer)];
+  return part.starts_with("mlp.") || part == "post_attention_layernorm" ? own.mlp : own.mixer;
+}
+
 /// Neither "weight" nor "bias" stands behind the part's name in the file.
 bool is_bare(naming names, std::string_view part) {
   return names == naming::gguf ? std::ranges::count(bare_in_gguf, part) > 0
@@ -175,7 +182,7 @@ std::string file_name(const wanted_weight& weight, const model_config& config, n
   if (weight.part == "lm_head") prefix = prefix == "language_model.model." ? "language_model." : "";
   if (weight.layer < 0) return fmt::format("{}{}", prefix, part);
   const auto layers = is_gguf ? "blk." : names == naming::gpt2 ? "h." : "layers.";
-  return fmt::format("{}{}{}.{}", prefix, layers, weight.layer, part);
+  return fmt::format("{}{}{}.{}", prefix, layers, number_in_file(config, weight.layer, weight.part), part);
 }
 
 /// gpt-oss's gate and up have their outputs in turn, and all of its experts' matrices are [in, out].
@@ -276,6 +283,10 @@ std::vector<wanted_weight> wanted_weights(const model_config& config) {
 
 std::string_view hugging_face_name(const model_config& config, std::int64_t layer, linear_kind kind) {
   return hugging_face_part(config, layer, name_of(kind));
+}
+
+std::int64_t layer_in_file(const model_config& config, std::int64_t layer, linear_kind kind) {
+  return number_in_file(config, layer, name_of(kind));
 }
 
 weight_place place_of(const wanted_weight& weight, const model_config& config, naming names, std::string_view prefix) {

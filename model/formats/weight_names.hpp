@@ -36,6 +36,9 @@ std::vector<wanted_weight> wanted_weights(const model_config& config);
 /// Those with one name are one there.
 std::string_view hugging_face_name(const model_config& config, std::int64_t layer, linear_kind kind);
 
+/// The number that a file has of the layer with this linear layer.
+std::int64_t layer_in_file(const model_config& config, std::int64_t layer, linear_kind kind);
+
 /// How a file names and lays out the weights.
 enum class naming : std::uint8_t { hugging_face, gpt2, gguf };
 

@@ -53,6 +53,7 @@ std::vector<std::string_view> architectures_of(const model_config& base) {
       {"cohere", false, {"command-r"}},
       {"deepseek", false, {"deepseek2"}},
       {"granitehybrid", false, {"granite"}},  // of models whose layers all attend
+      {"nemotronh", false, {"nemotron_h"}},
       {"qwen2", true, {"qwen2vl"}},
       {"qwen3", true, {"qwen3vl"}},
       {"qwen3moe", true, {"qwen3vlmoe"}},
@@ -60,7 +61,8 @@ std::vector<std::string_view> architectures_of(const model_config& base) {
   const auto other = std::ranges::find_if(others, [&](const converters_name& each) {
     return each.family == base.family && (base.sees_pictures || !each.sees_pictures);
   });
-  if (other != std::end(others) && !base.delta.is_state_space) return other->names;
+  const bool attends_everywhere = base.mixers.empty();
+  if (other != std::end(others) && (attends_everywhere || base.family != "granitehybrid")) return other->names;
   return {base.family};
 }
 

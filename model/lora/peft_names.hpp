@@ -10,7 +10,7 @@
 namespace troupe::detail {
 
 /// What stands before a module's name within its layer: "model.layers.3."
-std::string peft_prefix(const model_config& base, std::int64_t layer);
+std::string peft_prefix(const model_config& base, std::int64_t layer, linear_kind kind);
 /// PEFT's name of a linear layer. Those that their class has as one have one name.
 std::string peft_name(const model_config& base, std::int64_t layer, linear_kind kind);
 

@@ -259,6 +259,7 @@ struct kernel_table {
   /// gate sigmoid(slope gate) (up + 1), with gate at most `limit` and up between -limit and limit
   void (*clamped_swiglu)(const float* gate, const float* up, std::int64_t n, float limit, float slope, float* out);
   void (*gelu_tanh)(const float* x, std::int64_t n, float* out);
+  void (*squared_relu)(const float* x, std::int64_t n, float* out);  ///< max(x, 0) squared
   void (*add)(const float* x, std::int64_t n, float* into);
   void (*multiply)(float* x, std::int64_t n, float by);
   void (*cap)(float* x, std::int64_t n, float most);  ///< most * tanh(x / most)

@@ -28,6 +28,7 @@ void swiglu(const float*, const float*, std::int64_t, float*);
 void clamped_swiglu(const float*, const float*, std::int64_t, float, float, float*);
 void geglu(const float*, const float*, std::int64_t, float*);
 void gelu_tanh(const float*, std::int64_t, float*);
+void squared_relu(const float*, std::int64_t, float*);
 void add(const float*, std::int64_t, float*);
 void multiply(float*, std::int64_t, float);
 void cap(float*, std::int64_t, float);

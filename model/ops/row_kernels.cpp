@@ -100,6 +100,13 @@ void gelu_tanh(const float* x, std::int64_t n, float* out) {
   for (std::int64_t i = 0; i < n; i += lanes) store(out + i, gelu_of(load(x + i)));
 }
 
+void squared_relu(const float* x, std::int64_t n, float* out) {
+  for (std::int64_t i = 0; i < n; i += lanes) {
+    const f32x16 v = max(load(x + i), zero());
+    store(out + i, v * v);
+  }
+}
+
 void add(const float* x, std::int64_t n, float* into) {
   for (std::int64_t i = 0; i < n; i += lanes) store(into + i, load(into + i) + load(x + i));
 }

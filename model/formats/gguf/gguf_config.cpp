@@ -54,6 +54,8 @@ void read_sizes(const gguf_architecture& architecture, const arch_keys& keys, mo
   into.heads = keys.size("attention.head_count");
   if (into.family == "gemma4") {
     detail::read_gemma4_sizes(keys, into);
+  } else if (into.family == "nemotronh") {
+    detail::read_nemotron_sizes(keys, into);
   } else if (into.family == "deepseek") {
     detail::read_latent_sizes(keys, into);
     into.ffn = mlp_size(keys);

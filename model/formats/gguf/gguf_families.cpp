@@ -244,6 +244,12 @@ void read_granite_hybrid(const arch_keys& keys, model_config& into) {
   read_granite(keys, into);
 }
 
+void read_nemotron(const arch_keys& keys, model_config& into) {
+  read_state_heads(keys, into);
+  into.delta.is_state_space = into.delta.convolution_bias = true;
+  into.layer_ropes.assign(listed_layers(into), layer_rope::none);
+}
+
 /// No key says which layers of the second family have a window, and that those without turn no heads.
 void read_cohere(const arch_keys& keys, model_config& into) {
   into.logit_factor = static_cast<float>(keys.needed<double>("logit_scale"));
@@ -282,6 +288,7 @@ constexpr gguf_architecture architectures[] = {
     {.name = "glm4moe", .read = read_glm, .is_mixture = true},
     {.name = "deepseek2", .family = "deepseek", .read = read_deepseek, .is_mixture = true},
     {.name = "gpt-oss", .read = read_gpt_oss, .is_mixture = true},
+    {.name = "nemotron_h", .family = "nemotronh", .read = read_nemotron},
     {.name = "granitemoe", .read = read_granite, .is_mixture = true},
     {.name = "granitehybrid", .read = read_granite_hybrid, .is_mixture = true},
     {.name = "lfm2", .read = read_lfm2},
@@ -334,6 +341,26 @@ void read_gemma4_sizes(const arch_keys& keys, model_config& into) {
   const auto mlps = by_kind(keys, "feed_forward_length", shares);
   into.ffn = mlps.first;
   if (mlps.second != mlps.first) into.sharing_ffn = mlps.second;
+}
+
+void read_nemotron_sizes(const arch_keys& keys, model_config& into) {
+  const auto listed = [&](std::string_view key) {
+    const auto numbers = keys.numbers(key);
+    if (!numbers || numbers->size() != listed_layers(into))
+      refuse("{}: \"{}\" should list a number for each of {} layers", keys.where(), keys.full(key), into.layers);
+    return *numbers;
+  };
+  const auto heads = listed("attention.head_count_kv"), mlps = listed("feed_forward_length");
+  std::string letters;
+  for (std::size_t i = 0; i < heads.size(); ++i) letters += heads[i] != 0 ? '*' : mlps[i] != 0 ? '-' : 'M';
+  into.kv_heads = std::max<std::int64_t>(*std::ranges::max_element(heads), 1);
+  into.ffn = std::max<std::int64_t>(*std::ranges::max_element(mlps), 1);
+  for (const auto& [numbers, all] : {std::pair{&heads, into.kv_heads}, std::pair{&mlps, into.ffn}})
+    for (const std::int64_t number : *numbers)
+      if (number != 0 && number != all)
+        refuse("{}: layers with {} and {} heads or sizes of mlps are not supported", keys.where(), number, all);
+  into.head_dim = keys.size("attention.key_length", std::max<std::int64_t>(into.hidden / into.heads, 1));
+  set_file_layers(letters, keys.where(), into);
 }
 
 void read_latent_sizes(const arch_keys& keys, model_config& into) {

@@ -20,6 +20,8 @@ void check_is_mixture(const gguf_architecture& architecture, const arch_keys& ke
 
 /// Heads and mlps of Gemma 4, whose layers differ in them.
 void read_gemma4_sizes(const arch_keys& keys, model_config& into);
+/// Layers of Nemotron-H, whose files list heads and mlps by layer.
+void read_nemotron_sizes(const arch_keys& keys, model_config& into);
 /// Heads of latent attention.
 void read_latent_sizes(const arch_keys& keys, model_config& into);
 

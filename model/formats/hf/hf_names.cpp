@@ -61,6 +61,17 @@ constexpr std::array<other_name, 10> of_gemma4 = {{{"self_attn.output_norm", "po
                                                    {"mlp.router", "router.proj"},
                                                    {"mlp.share_factors", "router.per_expert_scale"},
                                                    {"layer_factor", "layer_scalar"}}};
+/// Its layers have one part each.
+constexpr std::array<other_name, 10> of_nemotron = {{{"model.embed_tokens", "embeddings"},
+                                                    {"model.norm", "norm_f"},
+                                                    {"input_layernorm", "norm"},
+                                                    {"self_attn.q_proj", "mixer.q_proj"},
+                                                    {"self_attn.k_proj", "mixer.k_proj"},
+                                                    {"self_attn.v_proj", "mixer.v_proj"},
+                                                    {"self_attn.o_proj", "mixer.o_proj"},
+                                                    {"post_attention_layernorm", "norm"},
+                                                    {"mlp.up_proj", "mixer.up_proj"},
+                                                    {"mlp.down_proj", "mixer.down_proj"}}};
 constexpr std::array<other_name, 1> of_gpt_oss = {{{"mlp.router", "mlp.router"}}};
 constexpr std::array<other_name, 1> of_mixtral = {{{"mlp.router", "block_sparse_moe.gate"}}};
 constexpr std::array<other_name, 1> of_granite_moe = {{{"mlp.router", "block_sparse_moe.router.layer"}}};
@@ -85,7 +96,8 @@ constexpr named_family families_with_names[] = {{"gpt2", of_gpt2},           {"l
                                                 {"gemma2", of_output_norms}, {"gemma3", of_output_norms},
                                                 {"olmo2", of_output_norms},  {"olmo3", of_output_norms},
                                                 {"gemma4", of_gemma4},       {"gpt-oss", of_gpt_oss},
-                                                {"mixtral", of_mixtral},     {"granitemoe", of_granite_moe}};
+                                                {"mixtral", of_mixtral},     {"granitemoe", of_granite_moe},
+                                                {"nemotronh", of_nemotron}};
 /// Of all others.
 constexpr std::array<other_name, 3> of_mixtures = {{{"mlp.router", "mlp.gate"},
                                                     {"mlp.choice_bias", "mlp.gate.e_score_correction_bias"},

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/rounding.hpp"
+#include "model/formats/config_parts.hpp"
 #include "model/formats/family_traits.hpp"
 #include "model/formats/hf/hf_families.hpp"
 #include "model/formats/hf/hf_values.hpp"
@@ -65,6 +66,24 @@ void read_state_spaces(const fields& config, model_config& into) {
   if (into.delta.values() != values)
     refuse("{}: {} values of a state space for {} heads", config.where(), values, into.delta.value_heads);
   refuse_unless(config, "mamba_proj_bias", false);
+}
+
+/// A letter for each; the list counts before the text.
+std::string letters_of_layers(const fields& config) {
+  const auto types = config.texts("layers_block_type");
+  if (!types) {
+    const auto letters = config.text("hybrid_override_pattern");
+    if (!letters) refuse("{}: has neither layers_block_type nor hybrid_override_pattern", config.where());
+    return *letters;
+  }
+  std::string letters;
+  for (const std::string& type : *types)
+    letters += type == "mamba" || type == "linear_attention"   ? 'M'
+               : type == "attention" || type == "full_attention" ? '*'
+               : type == "mlp"                                   ? '-'
+               : type == "moe"                                   ? 'E'
+                                                                 : '?';
+  return letters;
 }
 
 }  // namespace
@@ -175,6 +194,23 @@ void granite_hybrid(const fields& config, const family_defaults& defaults, model
     into.ffn = shared;
   if (!attends_everywhere(config)) read_state_spaces(config, into);
   granite_moe(config, defaults, into);
+}
+
+void nemotron(const fields& config, const family_defaults&, model_config& into) {
+  into.norm_eps = factor(config, "layer_norm_epsilon", config.number("rms_norm_eps").value_or(1e-5));
+  into.mlp_bias = config.boolean("mlp_bias").value_or(false);
+  set_file_layers(letters_of_layers(config), config.where(), into);
+  into.delta = {.key_heads = positive(config, "n_groups", 8),
+                .value_heads = positive(config, "mamba_num_heads", 128),
+                .key_dim = positive(config, "ssm_state_size", 128),
+                .value_dim = positive(config, "mamba_head_dim", 64),
+                .kernel = positive(config, "conv_kernel", 4),
+                .norm_eps = into.norm_eps,
+                .is_state_space = true,
+                .convolution_bias = config.boolean("use_conv_bias").value_or(true)};
+  for (const std::string_view key : {"use_bias", "mamba_proj_bias", "attention_bias"}) refuse_unless(config, key, false);
+  if (const auto act = config.text("mlp_hidden_act").value_or("relu2"); act != "relu2")
+    refuse("{}: the mlp_hidden_act \"{}\" is not supported: relu2 is", config.where(), act.substr(0, 80));
 }
 
 /// Command R's first files name a context of 8,192, and beside it the one that the models were trained for.

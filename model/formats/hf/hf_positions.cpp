@@ -318,6 +318,7 @@ void read_layers(const fields& config, model_config& into) {
   if (into.family == "gemma4") read_two_kinds_of_layers(config, 6, 512, into);
   if (into.family == "olmo3") read_two_kinds_of_layers(config, 4, 4096, into);
   if (into.family == "cohere2") read_layers_that_turn_in_windows(config, into);
+  if (into.family == "nemotronh") into.layer_ropes.assign(to_size(into.layers), layer_rope::none);
   if (into.family == "granitehybrid" && config.text("position_embedding_type").value_or("") != "rope")
     into.layer_ropes.assign(to_size(into.layers), layer_rope::none);
   if (into.family == "smollm3") {

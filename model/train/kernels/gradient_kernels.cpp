@@ -100,6 +100,13 @@ void gelu_back(const float* dy, std::int64_t n, float* x) {
   for (std::int64_t i = 0; i < n; i += lanes) store(x + i, load(dy + i) * gelu_at(load(x + i)).slope);
 }
 
+void squared_relu_back(const float* dy, std::int64_t n, float* x) {
+  for (std::int64_t i = 0; i < n; i += lanes) {
+    const f32x16 v = max(load(x + i), zero());
+    store(x + i, load(dy + i) * (v + v));
+  }
+}
+
 void softmax(float* s, std::int64_t from, std::int64_t first, std::int64_t last, std::int64_t to, float factor,
              float sink) {
   const auto scores = [&](std::int64_t i) INLINED {

@@ -108,6 +108,7 @@ struct train_kernel_table {
   void (*clamped_swiglu_back)(const float* dy, std::int64_t n, float limit, float slope, float* gate, float* up);
   void (*geglu_back)(const float* dy, std::int64_t n, float* gate, float* up);
   void (*gelu_back)(const float* dy, std::int64_t n, float* x);  ///< x becomes its gradient
+  void (*squared_relu_back)(const float* dy, std::int64_t n, float* x);
   void (*delta_rule_back)(const delta_back_args&);
   void (*state_space_back)(const delta_back_args&);
   void (*convolve_back)(const convolve_back_args&);

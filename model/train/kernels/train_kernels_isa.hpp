@@ -14,6 +14,7 @@ void swiglu_back(const float*, std::int64_t, float*, float*);
 void clamped_swiglu_back(const float*, std::int64_t, float, float, float*, float*);
 void geglu_back(const float*, std::int64_t, float*, float*);
 void gelu_back(const float*, std::int64_t, float*);
+void squared_relu_back(const float*, std::int64_t, float*);
 void delta_rule_back(const delta_back_args&);
 void state_space_back(const delta_back_args&);
 void convolve_back(const convolve_back_args&);

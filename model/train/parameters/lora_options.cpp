@@ -14,8 +14,10 @@ using detail::adapted_layer;
 using detail::peft_name;
 using detail::peft_prefix;
 
-/// Of most mixtures PEFT takes the names of mlps for those of experts, so that it could not load what is trained here.
+/// Of most mixtures PEFT takes the names of mlps for those of experts, and of Nemotron-H it takes no out_proj, so that it
+/// could not load what is trained here.
 bool keeps_name_in_peft(const model_config& config, linear_kind kind) {
+  if (config.family == "nemotronh") return kind != linear_kind::delta_out;
   return !is_mlp(kind) || config.experts.count == 0 || config.experts.apart || config.family == "qwen2moe" ||
          config.family == "qwen35moe";
 }
@@ -45,7 +47,7 @@ std::vector<std::size_t> fitted(const std::string& text, const std::vector<adapt
 std::string names_of(const std::vector<adapted_layer>& layers, const model_config& config) {
   std::vector<std::string> names;
   for (const adapted_layer& each : layers) {
-    const std::string name = each.name.substr(peft_prefix(config, each.layer).size());
+    const std::string name = each.name.substr(peft_prefix(config, each.layer, each.kind).size());
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
   return fmt::format("{}", fmt::join(names, ", "));

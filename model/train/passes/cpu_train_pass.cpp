@@ -81,6 +81,10 @@ void cpu_train_pass::forward_layer(const training_rows& batch, std::size_t layer
 
 void cpu_train_pass::feed_forward(const trained_layer& weights, activations& a, const_float_rows in, float_rows out) {
   if (model_.config.experts.apart) return feed_apart(weights, a, in, out);
+  if (weights.experts.empty() && weights.up.w.outs == 0) {
+    if (out.data) std::copy_n(in.data, rows_ * strides_.hidden, out.data);
+    return;
+  }
   const float_rows normed = hidden_rows(normed_);  // where both are beside each other, still of attention
   if (!model_.config.parallel) normalize(weights.mlp_norm, in, rows_, normed);
   if (weights.experts.empty()) {
@@ -155,6 +159,7 @@ void cpu_train_pass::feed_back(const trained_layer& weights, activations& a, con
   const float_rows normed = hidden_rows(normed_), inner = hidden_rows(inner_), middle = middle_rows(a);
   if (model_.config.experts.apart) return apart_back(weights, a, middle);
   if (!weights.experts.empty()) return mixture_back(weights, a, middle);
+  if (weights.up.w.outs == 0) return;
   down_back(weights, a, output_gradient(weights.mlp_output_norm, a.fed));  // which may lie in normed_
   normalize(parallel ? weights.attention_norm : weights.mlp_norm, parallel ? layer_in : middle, rows_, normed);
   apply_back(weights, normed, a, {{linear_kind::gate, ffn_rows(a.gate)}, {linear_kind::up, ffn_rows(a.up)}},

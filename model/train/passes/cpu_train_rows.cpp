@@ -127,7 +127,7 @@ void cpu_train_pass::activate(const trained_layer& weights, const activations& a
     if (model_.config.gated_mlp)
       activate_gated(with_.kernels, model_.config, ffn_rows(a.gate).row(r), up, ffn, active);
     else
-      with_.kernels.gelu_tanh(up, ffn, active);
+      activate_ungated(with_.kernels, model_.config, up, ffn, active);
     if (!model_.config.has_mlps_of_one_width()) end_row(active, ffn);
   });
 }
@@ -140,6 +140,8 @@ void cpu_train_pass::activate_back(const trained_layer& weights, const activatio
     float* up = ffn_rows(a.up).row(r);
     if (model_.config.gated_mlp)
       activate_gated_back(kernels_, model_.config, gradient, ffn, ffn_rows(a.gate).row(r), up);
+    else if (model_.config.activation == activation_kind::squared_relu)
+      kernels_.squared_relu_back(gradient, ffn, up);
     else
       kernels_.gelu_back(gradient, ffn, up);
   });

@@ -73,7 +73,8 @@ INSTANTIATE_TEST_SUITE_P(
         same_tokens_case{"glm4-moe-lite", scheme::bf16, kv_kind::f32},
         same_tokens_case{"granite-h", scheme::u8, kv_kind::f16},
         same_tokens_case{"granite-h", scheme::f32, kv_kind::f32},
-        same_tokens_case{"granite-h-moe", scheme::q4, kv_kind::i8}),
+        same_tokens_case{"granite-h-moe", scheme::q4, kv_kind::i8},
+        same_tokens_case{"nemotron-h", scheme::u8, kv_kind::f16}),
     [](const auto& info) { return name_of(info); });
 
 }  // namespace

@@ -31,6 +31,32 @@ const std::array<renamed, 18> state_space_names = {{{"model.embed_tokens", "toke
                                                     {"mamba.out_proj", "ssm_out"},
                                                     {"block_sparse_moe.router.layer", "ffn_gate_inp"}}};
 
+/// The two halves of each head become neighbours.
+void interleave(converted_tensor& tensor, std::int64_t heads) {
+  const auto width = static_cast<std::int64_t>(tensor.sizes[0]);
+  const std::int64_t dim = static_cast<std::int64_t>(tensor.sizes[1]) / heads;
+  const std::vector<float> from = tensor.values;
+  for (std::int64_t row = 0; row < heads * dim; ++row) {
+    const std::int64_t within = row % dim, to = row - within + within % (dim / 2) * 2 + within / (dim / 2);
+    std::copy_n(from.begin() + row * width, width, tensor.values.begin() + to * width);
+  }
+}
+
+/// With the shape and the values that a file has under the name `to`.
+converted_tensor as_converted(converted_tensor tensor, const std::string& to, const model_config& config) {
+  const auto is = [&](const char* part) { return to.find(part) != to.npos; };
+  if (is("attn_q")) interleave(tensor, config.heads);
+  if (is("attn_k")) interleave(tensor, config.kv_heads);
+  if (is("ssm_conv1d.weight")) tensor.sizes.erase(tensor.sizes.begin() + 1);
+  if (is("ssm_norm"))
+    tensor.sizes = {static_cast<std::uint64_t>(config.delta.norm_size()),
+                    static_cast<std::uint64_t>(config.delta.key_heads)};
+  if (to.ends_with("ssm_a") || to.ends_with("ssm_d")) tensor.sizes = {1, tensor.sizes[0]};
+  for (float& value : tensor.values)
+    if (to.ends_with("ssm_a")) value = -std::exp(value);
+  return tensor;
+}
+
 class state_space_converter {
  public:
   explicit state_space_converter(const std::string& model) : folder_(open_model(golden / model)) {}
@@ -81,19 +107,7 @@ class state_space_converter {
     to = with_names(to,
                     std::array<renamed, 2>{{{"shared_mlp.output_linear", has_experts ? "ffn_down_shexp" : "ffn_down"},
                                             {"block_sparse_moe.output_linear", "ffn_down_exps"}}});
-    const auto is = [&](const char* part) { return to.find(part) != to.npos; };
-    if (is("attn_q")) interleave(tensor, folder_.config.heads);
-    if (is("attn_k")) interleave(tensor, folder_.config.kv_heads);
-    if (is("ssm_conv1d.weight")) tensor.sizes.erase(tensor.sizes.begin() + 1);
-    if (is("ssm_norm"))
-      tensor.sizes = {static_cast<std::uint64_t>(folder_.config.delta.norm_size()),
-                      static_cast<std::uint64_t>(folder_.config.delta.key_heads)};
-    if (is("ssm_a") || is("ssm_d")) {
-      if (to.ends_with("ssm_a") || to.ends_with("ssm_d")) tensor.sizes = {1, tensor.sizes[0]};
-      for (float& value : tensor.values)
-        if (to.ends_with("ssm_a")) value = -std::exp(value);
-    }
-    made_[to] = std::move(tensor);
+    made_[to] = as_converted(std::move(tensor), to, folder_.config);
   }
 
   /// Gate and up, of the mlp or of each expert.
@@ -112,17 +126,6 @@ class state_space_converter {
       }
   }
 
-  /// The two halves of each head become neighbours.
-  static void interleave(converted_tensor& tensor, std::int64_t heads) {
-    const auto width = static_cast<std::int64_t>(tensor.sizes[0]);
-    const std::int64_t dim = static_cast<std::int64_t>(tensor.sizes[1]) / heads;
-    const std::vector<float> from = tensor.values;
-    for (std::int64_t row = 0; row < heads * dim; ++row) {
-      const std::int64_t within = row % dim, to = row - within + within % (dim / 2) * 2 + within / (dim / 2);
-      std::copy_n(from.begin() + row * width, width, tensor.values.begin() + to * width);
-    }
-  }
-
   model_files folder_;
   converted_tensors made_;
 };
@@ -133,6 +136,58 @@ TEST(gguf_of_state_spaces, gives_the_reference_logits) {
 
 TEST(gguf_of_state_spaces, may_have_experts) {
   expect_golden_logits(state_space_converter("granite-h-moe").file(), "granite-h-moe");
+}
+
+const std::array<renamed, 17> nemotron_names = {{{"backbone.embeddings", "token_embd"},
+                                                 {"backbone.norm_f", "output_norm"},
+                                                 {"lm_head", "output"},
+                                                 {"backbone.layers.", "blk."},
+                                                 {"mixer.in_proj", "ssm_in"},
+                                                 {"mixer.conv1d", "ssm_conv1d"},
+                                                 {"mixer.dt_bias", "ssm_dt.bias"},
+                                                 {"mixer.A_log", "ssm_a"},
+                                                 {"mixer.D", "ssm_d"},
+                                                 {"mixer.norm", "ssm_norm"},
+                                                 {"mixer.out_proj", "ssm_out"},
+                                                 {"mixer.q_proj", "attn_q"},
+                                                 {"mixer.k_proj", "attn_k"},
+                                                 {"mixer.v_proj", "attn_v"},
+                                                 {"mixer.o_proj", "attn_output"},
+                                                 {"mixer.up_proj", "ffn_up"},
+                                                 {"mixer.down_proj", "ffn_down"}}};
+
+test::gguf_builder nemotron_metadata(const model_config& config) {
+  const delta_config& delta = config.delta;
+  test::gguf_builder file;
+  const auto u32 = [&](const char* key, std::int64_t value) {
+    file.u32(std::string("nemotron_h.") + key, static_cast<std::uint32_t>(value));
+  };
+  std::vector<std::uint32_t> heads, mlps;
+  for (std::size_t i = 0; i < config.file_layers.size(); ++i) {
+    const bool attends = config.mixers[i] == mixer_kind::attention;
+    heads.push_back(attends ? static_cast<std::uint32_t>(config.kv_heads) : 0), mlps.push_back(0);
+    if (config.file_layers[i].mlp < 0) continue;
+    heads.push_back(0), mlps.push_back(static_cast<std::uint32_t>(config.ffn));
+  }
+  file.string("general.architecture", "nemotron_h").f32("nemotron_h.attention.layer_norm_rms_epsilon", config.norm_eps);
+  u32("block_count", static_cast<std::int64_t>(heads.size())), u32("embedding_length", config.hidden);
+  u32("context_length", config.context), u32("attention.head_count", config.heads);
+  u32("attention.key_length", config.head_dim), u32("attention.value_length", config.head_dim);
+  u32("ssm.conv_kernel", delta.kernel), u32("ssm.state_size", delta.key_dim), u32("ssm.group_count", delta.key_heads);
+  u32("ssm.time_step_rank", delta.value_heads), u32("ssm.inner_size", delta.values());
+  file.u32s("nemotron_h.attention.head_count_kv", heads);
+  return file.u32s("nemotron_h.feed_forward_length", mlps);
+}
+
+TEST(gguf_of_state_spaces, of_nemotron_h_has_a_layer_for_each_part) {
+  const model_files folder = open_model(golden / "nemotron-h");
+  converted_tensors made;
+  for (const auto& [name, tensor] : folder.tensors.tensors) {
+    std::string to = with_names(name, nemotron_names);
+    if (to.ends_with(".norm.weight")) to.replace(to.size() - std::string_view("norm.weight").size(), 4, "attn_norm");
+    made[to] = as_converted(as_floats(tensor), to, folder.config);
+  }
+  expect_golden_logits(gguf_of(nemotron_metadata(folder.config), made), "nemotron-h");
 }
 
 }  // namespace

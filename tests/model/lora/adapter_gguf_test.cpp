@@ -75,6 +75,7 @@ INSTANTIATE_TEST_SUITE_P(
                     golden_adapter{"gemma3", "gemma3"}, golden_adapter{"granite", "granite"},
                     golden_adapter{"granite-moe", "granitemoe"}, golden_adapter{"granite-hybrid", "granite"},
                     golden_adapter{"granite-h", "granitehybrid"}, golden_adapter{"granite-h-moe", "granitehybrid"},
+                    golden_adapter{"nemotron-h", "nemotron_h"},
                     golden_adapter{"olmo2", "olmo2"}, golden_adapter{"olmo3", "olmo2"},
                     golden_adapter{"olmoe", "olmoe"}, golden_adapter{"qwen2-moe", "qwen2moe"},
                     golden_adapter{"qwen3-moe", "qwen3moe"}, golden_adapter{"glm4-moe", "glm4moe"},

@@ -35,7 +35,7 @@ class gguf_adapter {
   struct part {
     std::string_view theirs, gguf;
   };
-  static constexpr std::array<part, 19> parts{{{"self_attn.q_proj", "attn_q"},
+  static constexpr std::array<part, 27> parts{{{"self_attn.q_proj", "attn_q"},
                                                {"self_attn.q_a_proj", "attn_q_a"},
                                                {"self_attn.q_b_proj", "attn_q_b"},
                                                {"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa"},
@@ -50,6 +50,14 @@ class gguf_adapter {
                                                {"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
                                                {"mlp.shared_expert.up_proj", "ffn_up_shexp"},
                                                {"mlp.shared_expert.down_proj", "ffn_down_shexp"},
+                                               {"mixer.in_proj", "ssm_in"},
+                                               {"mixer.out_proj", "ssm_out"},
+                                               {"mixer.q_proj", "attn_q"},
+                                               {"mixer.k_proj", "attn_k"},
+                                               {"mixer.v_proj", "attn_v"},
+                                               {"mixer.o_proj", "attn_output"},
+                                               {"mixer.up_proj", "ffn_up"},
+                                               {"mixer.down_proj", "ffn_down"},
                                                {"mamba.in_proj", "ssm_in"},
                                                {"mamba.out_proj", "ssm_out"},
                                                {"shared_mlp.output_linear", "ffn_down"},
@@ -65,8 +73,8 @@ class gguf_adapter {
     std::string data(reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size());
     if (module == "shared_mlp.input_linear") return add_halves(layer, ending, tensor, data);
     if (ending.ends_with('b') && turns_neighbours()) {
-      if (module == "self_attn.q_proj") data = interleaved(data, rows, to_size(base_.heads));
-      if (module == "self_attn.k_proj") data = interleaved(data, rows, to_size(base_.kv_heads));
+      if (module.ends_with(".q_proj")) data = interleaved(data, rows, to_size(base_.heads));
+      if (module.ends_with(".k_proj")) data = interleaved(data, rows, to_size(base_.kv_heads));
     }
     for (const part& each : parts)
       if (each.theirs == module) put(layer + std::string(each.gguf) + ending, rows, tensor, data);
@@ -87,7 +95,7 @@ class gguf_adapter {
   }
 
   bool turns_neighbours() const {
-    for (const std::string_view each : {"llama", "mistral3", "smollm3", "granite", "granitemoe", "granitehybrid"})
+    for (const std::string_view each : {"llama", "mistral3", "smollm3", "granite", "granitemoe", "granitehybrid", "nemotron_h"})
       if (architecture_ == each) return true;
     return false;
   }

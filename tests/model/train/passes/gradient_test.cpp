@@ -173,7 +173,8 @@ INSTANTIATE_TEST_SUITE_P(architectures, lora_gradients,
                                          gradient_case{"deepseek3", {}, train_precision::fine, 1e-4},
                                          gradient_case{"glm4-moe-lite", {}, train_precision::fine, 1e-4},
                                          gradient_case{"granite-h", {}, train_precision::fine, 1e-4},
-                                         gradient_case{"granite-h-moe", {}, train_precision::fine, 1e-4}),
+                                         gradient_case{"granite-h-moe", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"nemotron-h", {}, train_precision::fine, 1e-4}),
                          name_of_case);
 
 INSTANTIATE_TEST_SUITE_P(schemes, lora_gradients,
