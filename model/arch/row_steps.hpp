@@ -12,6 +12,7 @@ void normalize_row(const kernel_table& kernels, const model_config& config, cons
 void activate_gated(const kernel_table& kernels, const model_config& config, const float* gate, const float* up,
                     std::int64_t width, float* out);
 /// Of mlps without gates.
-void activate_ungated(const kernel_table& kernels, const model_config& config, const float* x, std::int64_t n, float* out);
+void activate_ungated(const kernel_table& kernels, const model_config& config, const float* x, std::int64_t n,
+                      float* out);
 
 }  // namespace troupe

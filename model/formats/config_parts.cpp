@@ -39,8 +39,8 @@ void set_file_layers(std::string_view letters, const std::string& where, model_c
       config.mixers.push_back(letters[i] == '*' ? mixer_kind::attention : mixer_kind::delta);
       config.file_layers.push_back({.mixer = number});
     } else if (letters[i] != '-') {
-      refuse("{}: layer {} is of the kind {}, but only M (Mamba-2), * (attention) and - (an mlp) are supported", where, i,
-             letters[i] == 'E' ? "E (experts)" : "that no letter is known of");
+      refuse("{}: layer {} is of the kind {}, but only M (Mamba-2), * (attention) and - (an mlp) are supported", where,
+             i, letters[i] == 'E' ? "E (experts)" : "that no letter is known of");
     } else if (config.file_layers.empty() || config.file_layers.back().mlp >= 0) {
       refuse("{}: layer {} is an mlp with nothing before it that mixes rows, which is not supported", where, i);
     } else {

@@ -13,7 +13,8 @@
 namespace troupe {
 
 enum class norm_kind : std::uint8_t { rms, layer };
-/// squared_relu: only where there is no gate. clamped_silu: gate sigmoid(activation_slope gate) (up + 1), with gate and up held to activation_limit
+/// squared_relu: only where there is no gate. clamped_silu: gate sigmoid(activation_slope gate) (up + 1), with gate and
+/// up held to activation_limit
 enum class activation_kind : std::uint8_t { silu, gelu_tanh, clamped_silu, squared_relu };
 enum class position_kind : std::uint8_t { rotary, learned };
 enum class rope_scaling : std::uint8_t { none, linear, llama3, yarn, longrope };
@@ -191,10 +192,10 @@ struct model_config {
   bool sees_pictures = false;         ///< it is part of a model that does: PEFT's names of its layers say so
   std::vector<std::int64_t> windows;  ///< per layer: positions a token sees (sliding window); 0 sees all; empty: all 0
 
-  std::vector<mixer_kind> mixers;        ///< per layer; empty: all attention
-  std::vector<file_layer> file_layers;   ///< per layer; empty: the file's layers are ours, and have mlps
-  delta_config delta;               ///< of layers that mix so
-  std::int64_t convolved_rows = 0;  ///< that layers of short convolutions see, with the newest one
+  std::vector<mixer_kind> mixers;       ///< per layer; empty: all attention
+  std::vector<file_layer> file_layers;  ///< per layer; empty: the file's layers are ours, and have mlps
+  delta_config delta;                   ///< of layers that mix so
+  std::int64_t convolved_rows = 0;      ///< that layers of short convolutions see, with the newest one
 
   code_settings codes;  ///< of files whose weights another program quantized
 

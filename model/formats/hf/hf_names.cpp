@@ -63,15 +63,15 @@ constexpr std::array<other_name, 10> of_gemma4 = {{{"self_attn.output_norm", "po
                                                    {"layer_factor", "layer_scalar"}}};
 /// Its layers have one part each.
 constexpr std::array<other_name, 10> of_nemotron = {{{"model.embed_tokens", "embeddings"},
-                                                    {"model.norm", "norm_f"},
-                                                    {"input_layernorm", "norm"},
-                                                    {"self_attn.q_proj", "mixer.q_proj"},
-                                                    {"self_attn.k_proj", "mixer.k_proj"},
-                                                    {"self_attn.v_proj", "mixer.v_proj"},
-                                                    {"self_attn.o_proj", "mixer.o_proj"},
-                                                    {"post_attention_layernorm", "norm"},
-                                                    {"mlp.up_proj", "mixer.up_proj"},
-                                                    {"mlp.down_proj", "mixer.down_proj"}}};
+                                                     {"model.norm", "norm_f"},
+                                                     {"input_layernorm", "norm"},
+                                                     {"self_attn.q_proj", "mixer.q_proj"},
+                                                     {"self_attn.k_proj", "mixer.k_proj"},
+                                                     {"self_attn.v_proj", "mixer.v_proj"},
+                                                     {"self_attn.o_proj", "mixer.o_proj"},
+                                                     {"post_attention_layernorm", "norm"},
+                                                     {"mlp.up_proj", "mixer.up_proj"},
+                                                     {"mlp.down_proj", "mixer.down_proj"}}};
 constexpr std::array<other_name, 1> of_gpt_oss = {{{"mlp.router", "mlp.router"}}};
 constexpr std::array<other_name, 1> of_mixtral = {{{"mlp.router", "block_sparse_moe.gate"}}};
 constexpr std::array<other_name, 1> of_granite_moe = {{{"mlp.router", "block_sparse_moe.router.layer"}}};

@@ -78,7 +78,7 @@ std::string letters_of_layers(const fields& config) {
   }
   std::string letters;
   for (const std::string& type : *types)
-    letters += type == "mamba" || type == "linear_attention"   ? 'M'
+    letters += type == "mamba" || type == "linear_attention"     ? 'M'
                : type == "attention" || type == "full_attention" ? '*'
                : type == "mlp"                                   ? '-'
                : type == "moe"                                   ? 'E'
@@ -208,7 +208,8 @@ void nemotron(const fields& config, const family_defaults&, model_config& into) 
                 .norm_eps = into.norm_eps,
                 .is_state_space = true,
                 .convolution_bias = config.boolean("use_conv_bias").value_or(true)};
-  for (const std::string_view key : {"use_bias", "mamba_proj_bias", "attention_bias"}) refuse_unless(config, key, false);
+  for (const std::string_view key : {"use_bias", "mamba_proj_bias", "attention_bias"})
+    refuse_unless(config, key, false);
   if (const auto act = config.text("mlp_hidden_act").value_or("relu2"); act != "relu2")
     refuse("{}: the mlp_hidden_act \"{}\" is not supported: relu2 is", config.where(), act.substr(0, 80));
 }

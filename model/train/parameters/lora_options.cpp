@@ -14,8 +14,8 @@ using detail::adapted_layer;
 using detail::peft_name;
 using detail::peft_prefix;
 
-/// Of most mixtures PEFT takes the names of mlps for those of experts, and of Nemotron-H it takes no out_proj, so that it
-/// could not load what is trained here.
+/// Of most mixtures PEFT takes the names of mlps for those of experts, and of Nemotron-H it takes no out_proj, so that
+/// it could not load what is trained here.
 bool keeps_name_in_peft(const model_config& config, linear_kind kind) {
   if (config.family == "nemotronh") return kind != linear_kind::delta_out;
   return !is_mlp(kind) || config.experts.count == 0 || config.experts.apart || config.family == "qwen2moe" ||

@@ -55,7 +55,8 @@ INSTANTIATE_TEST_SUITE_P(architectures, golden_model,
                                          "granite-moe", "granite-hybrid", "qwen2-moe", "glm4-moe", "ministral3", "glm",
                                          "glm4", "ernie", "qwen3-vl-moe", "cohere", "cohere2", "qwen3.5", "qwen3.5-moe",
                                          "qwen3-next", "lfm2", "lfm2-moe", "gemma4", "gemma4-small", "gemma4-moe",
-                                         "deepseek2", "deepseek3", "glm4-moe-lite", "granite-h", "granite-h-moe", "nemotron-h"),
+                                         "deepseek2", "deepseek3", "glm4-moe-lite", "granite-h", "granite-h-moe",
+                                         "nemotron-h"),
                          [](const auto& info) { return test_name(info.param); });
 
 }  // namespace

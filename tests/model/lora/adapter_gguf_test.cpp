@@ -75,14 +75,14 @@ INSTANTIATE_TEST_SUITE_P(
                     golden_adapter{"gemma3", "gemma3"}, golden_adapter{"granite", "granite"},
                     golden_adapter{"granite-moe", "granitemoe"}, golden_adapter{"granite-hybrid", "granite"},
                     golden_adapter{"granite-h", "granitehybrid"}, golden_adapter{"granite-h-moe", "granitehybrid"},
-                    golden_adapter{"nemotron-h", "nemotron_h"},
-                    golden_adapter{"olmo2", "olmo2"}, golden_adapter{"olmo3", "olmo2"},
-                    golden_adapter{"olmoe", "olmoe"}, golden_adapter{"qwen2-moe", "qwen2moe"},
-                    golden_adapter{"qwen3-moe", "qwen3moe"}, golden_adapter{"glm4-moe", "glm4moe"},
-                    golden_adapter{"gpt-oss", "gpt-oss"}, golden_adapter{"glm", "chatglm"},
-                    golden_adapter{"glm4", "glm4"}, golden_adapter{"ernie", "ernie4_5"},
-                    golden_adapter{"cohere", "command-r"}, golden_adapter{"cohere2", "cohere2"},
-                    golden_adapter{"deepseek3", "deepseek2"}, golden_adapter{"qwen3-vl-moe", "qwen3vlmoe"}),
+                    golden_adapter{"nemotron-h", "nemotron_h"}, golden_adapter{"olmo2", "olmo2"},
+                    golden_adapter{"olmo3", "olmo2"}, golden_adapter{"olmoe", "olmoe"},
+                    golden_adapter{"qwen2-moe", "qwen2moe"}, golden_adapter{"qwen3-moe", "qwen3moe"},
+                    golden_adapter{"glm4-moe", "glm4moe"}, golden_adapter{"gpt-oss", "gpt-oss"},
+                    golden_adapter{"glm", "chatglm"}, golden_adapter{"glm4", "glm4"},
+                    golden_adapter{"ernie", "ernie4_5"}, golden_adapter{"cohere", "command-r"},
+                    golden_adapter{"cohere2", "cohere2"}, golden_adapter{"deepseek3", "deepseek2"},
+                    golden_adapter{"qwen3-vl-moe", "qwen3vlmoe"}),
     [](const auto& info) {
       std::string name = info.param.model;
       std::replace(name.begin(), name.end(), '-', '_');

@@ -95,7 +95,8 @@ class gguf_adapter {
   }
 
   bool turns_neighbours() const {
-    for (const std::string_view each : {"llama", "mistral3", "smollm3", "granite", "granitemoe", "granitehybrid", "nemotron_h"})
+    for (const std::string_view each :
+         {"llama", "mistral3", "smollm3", "granite", "granitemoe", "granitehybrid", "nemotron_h"})
       if (architecture_ == each) return true;
     return false;
   }

@@ -97,10 +97,11 @@ TEST(rows, activations_equal_the_formulas_over_the_whole_range) {
   for (float v = -120; v < 120; v += 0.173f) x.push_back(v);
   while (x.size() % 16) x.push_back(0);
   const auto n = static_cast<std::int64_t>(x.size());
-  std::vector<float> up(x.size(), 2.0f), silu(x.size()), gelu(x.size()), gated(x.size());
+  std::vector<float> up(x.size(), 2.0f), silu(x.size()), gelu(x.size()), gated(x.size()), squared(x.size());
   kernels().swiglu(x.data(), up.data(), n, silu.data());
   kernels().geglu(x.data(), up.data(), n, gated.data());
   kernels().gelu_tanh(x.data(), n, gelu.data());
+  kernels().squared_relu(x.data(), n, squared.data());
   for (std::size_t i = 0; i < x.size(); ++i) {
     const double v = x[i];
     EXPECT_NEAR(silu[i], 2 * v / (1 + std::exp(-v)), 1e-6 + 3e-7 * std::fabs(v)) << v;
@@ -108,10 +109,12 @@ TEST(rows, activations_equal_the_formulas_over_the_whole_range) {
                 1e-6 + 3e-7 * std::fabs(v))
         << v;
     EXPECT_EQ(gated[i], 2 * gelu[i]) << v;
+    EXPECT_EQ(squared[i], x[i] > 0 ? x[i] * x[i] : 0) << v;
   }
   expect_same_everywhere(x.size(), [&](const auto& t, float* out) { t.geglu(x.data(), up.data(), n, out); });
   expect_same_everywhere(x.size(), [&](const auto& t, float* out) { t.swiglu(x.data(), up.data(), n, out); });
   expect_same_everywhere(x.size(), [&](const auto& t, float* out) { t.gelu_tanh(x.data(), n, out); });
+  expect_same_everywhere(x.size(), [&](const auto& t, float* out) { t.squared_relu(x.data(), n, out); });
 }
 
 TEST(rows, clamped_activations_equal_the_formula) {

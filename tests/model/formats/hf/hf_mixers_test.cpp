@@ -67,6 +67,30 @@ TEST(hf_config, granite_has_state_spaces_between_layers_that_attend) {
       << "as one tensor has the first three";
 }
 
+TEST(hf_config, layers_of_nemotron_h_have_one_part_each) {
+  const json sizes = {{"mamba_num_heads", 2}, {"mamba_head_dim", 16}, {"ssm_state_size", 32}, {"n_groups", 1}};
+  const json type = with(small("nemotron_h"), sizes);
+  const auto config = parse(with(type, {{"hybrid_override_pattern", "M-MM*-"}}));
+  EXPECT_EQ(config.layers, 4);
+  EXPECT_THAT(config.mixers, ElementsAre(linear, linear, linear, attends));
+  EXPECT_TRUE(config.has_mlp(0) && !config.has_mlp(1) && !config.has_mlp(2) && config.has_mlp(3));
+  EXPECT_TRUE(config.file_layers[3].mixer == 4 && config.file_layers[3].mlp == 5);
+  EXPECT_EQ(config.mlp_width(1), 0);
+  EXPECT_EQ(config.rope_of(3), layer_rope::none);
+  EXPECT_TRUE(config.activation == activation_kind::squared_relu && !config.gated_mlp);
+  const json listed = {{"layers_block_type", {"mamba", "mlp", "linear_attention", "attention", "mlp"}}};
+  EXPECT_THAT(parse(with(type, listed)).mixers, ElementsAre(linear, linear, attends));
+  const auto refused = [&](const char* letters) {
+    return refusal_of(with(type, {{"hybrid_override_pattern", letters}}));
+  };
+  EXPECT_THAT(refused("ME"), HasSubstr("layer 1 is of the kind E (experts)"));
+  EXPECT_THAT(refused("M--"), HasSubstr("layer 2 is an mlp with nothing before it"));
+  EXPECT_THAT(refused("-M"), HasSubstr("layer 0 is an mlp with nothing before it"));
+  EXPECT_THAT(refusal_of(type), HasSubstr("hybrid_override_pattern"));
+  EXPECT_NE(arithmetic_of(parse(with(type, {{"hybrid_override_pattern", "MM-"}}))),
+            arithmetic_of(parse(with(type, {{"hybrid_override_pattern", "M-M"}}))));
+}
+
 TEST(hf_config, layers_of_linear_attention_are_listed_or_all_but_every_nth) {
   const json type = small("qwen3_next");
   EXPECT_THAT(parse(with(type, {{"full_attention_interval", 2}})).mixers, ElementsAre(linear, attends));

@@ -411,6 +411,7 @@ double reference_model::capped(double x, float cap) {
 
 double reference_model::active(double x) const {
   if (config_.activation == activation_kind::silu) return x / (1 + std::exp(-x));
+  if (config_.activation == activation_kind::squared_relu) return x > 0 ? x * x : 0;
   return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
 }
 
