@@ -65,7 +65,8 @@ std::vector<std::vector<double>*> factors_of(reference_model& reference, const m
   std::vector<std::vector<double>*> found;
   for (std::int64_t layer = 0; layer < config.layers; ++layer)
     for (const linear_kind kind : linear_kinds_of(config, layer)) {
-      const auto theirs = fmt::format(".{}.{}.lora_", layer, detail::hugging_face_name(config, layer, kind));
+      const auto theirs = fmt::format(".{}.{}.lora_", detail::layer_in_file(config, layer, kind),
+                                      detail::hugging_face_name(config, layer, kind));
       if (p.name.find(theirs) == std::string::npos) continue;
       auto& factors = reference.adapter.at(linear_name(layer, kind));
       found.push_back(is_a ? &factors.a : &factors.b);
