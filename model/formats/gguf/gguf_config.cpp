@@ -93,7 +93,7 @@ void read_yarn(const arch_keys& keys, model_config& into) {
 }
 
 void read_turned_part(const arch_keys& keys, model_config& into) {
-  if (into.is_latent()) return;
+  if (into.is_latent() || into.family == "nemotronh") return;  // the latter's heads do not turn, whatever it says
   constexpr std::string_view key = "rope.dimension_count";
   const auto turned = keys.size(key, into.widest_head());
   if (turned == into.widest_head()) return;

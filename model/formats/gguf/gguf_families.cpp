@@ -348,6 +348,11 @@ void read_nemotron_sizes(const arch_keys& keys, model_config& into) {
     const auto numbers = keys.numbers(key);
     if (!numbers || numbers->size() != listed_layers(into))
       refuse("{}: \"{}\" should list a number for each of {} layers", keys.where(), keys.full(key), into.layers);
+    const std::int64_t most = *std::ranges::max_element(*numbers);
+    for (const std::int64_t number : *numbers)
+      if (number != 0 && number != most)
+        refuse("{}: \"{}\" has {} and {}: other numbers than one and 0 are not supported", keys.where(), keys.full(key),
+               most, number);
     return *numbers;
   };
   const auto heads = listed("attention.head_count_kv"), mlps = listed("feed_forward_length");
@@ -355,10 +360,6 @@ void read_nemotron_sizes(const arch_keys& keys, model_config& into) {
   for (std::size_t i = 0; i < heads.size(); ++i) letters += heads[i] != 0 ? '*' : mlps[i] != 0 ? '-' : 'M';
   into.kv_heads = std::max<std::int64_t>(*std::ranges::max_element(heads), 1);
   into.ffn = std::max<std::int64_t>(*std::ranges::max_element(mlps), 1);
-  for (const auto& [numbers, all] : {std::pair{&heads, into.kv_heads}, std::pair{&mlps, into.ffn}})
-    for (const std::int64_t number : *numbers)
-      if (number != 0 && number != all)
-        refuse("{}: layers with {} and {} heads or sizes of mlps are not supported", keys.where(), number, all);
   into.head_dim = keys.size("attention.key_length", std::max<std::int64_t>(into.hidden / into.heads, 1));
   set_file_layers(letters, keys.where(), into);
 }

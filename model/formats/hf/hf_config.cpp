@@ -53,7 +53,9 @@ void read_biases(const fields& config, const family_defaults& defaults, model_co
 
 void read_activation(const fields& config, model_config& into) {
   const bool is_gemma = into.family.starts_with("gemma");
-  const std::string_view key = is_gemma ? "hidden_activation" : "hidden_act";
+  const std::string_view key = is_gemma                     ? "hidden_activation"
+                               : into.family == "nemotronh" ? "mamba_hidden_act"
+                                                            : "hidden_act";
   const std::string_view usual = is_gemma ? "gelu_pytorch_tanh" : "silu";
   const auto given = config.text(key).value_or(std::string(usual));
   if (given != usual && !(given == "swish" && usual == "silu"))

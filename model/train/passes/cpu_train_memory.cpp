@@ -85,8 +85,8 @@ void cpu_train_pass::each_activation(activations& a, std::span<const trained_lay
     visit(a.middle, s.hidden);
   if (config.experts.apart) visit(a.beside, s.hidden), visit(a.chosen, s.hidden);
   if (config.layer_embedding > 0) visit(a.token_gates, s.token), visit(a.token_made, s.hidden);
-  visit(a.up, s.ffn);
-  if (config.gated_mlp) visit(a.gate, s.ffn);
+  if (any_has(layers, linear_kind::up)) visit(a.up, s.ffn);
+  if (any_has(layers, linear_kind::gate)) visit(a.gate, s.ffn);
   for (const linear_kind kind : every_linear)
     if (any_adapts(layers, kind)) visit(a.lora[to_size(kind)], s.lora);
 }

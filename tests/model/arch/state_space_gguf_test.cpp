@@ -172,6 +172,7 @@ test::gguf_builder nemotron_metadata(const model_config& config) {
   file.string("general.architecture", "nemotron_h").f32("nemotron_h.attention.layer_norm_rms_epsilon", config.norm_eps);
   u32("block_count", static_cast<std::int64_t>(heads.size())), u32("embedding_length", config.hidden);
   u32("context_length", config.context), u32("attention.head_count", config.heads);
+  u32("rope.dimension_count", config.hidden / config.heads);
   u32("attention.key_length", config.head_dim), u32("attention.value_length", config.head_dim);
   u32("ssm.conv_kernel", delta.kernel), u32("ssm.state_size", delta.key_dim), u32("ssm.group_count", delta.key_heads);
   u32("ssm.time_step_rank", delta.value_heads), u32("ssm.inner_size", delta.values());
