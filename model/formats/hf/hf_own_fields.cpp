@@ -187,11 +187,13 @@ void granite_hybrid(const fields& config, const family_defaults& defaults, model
   const std::int64_t shared = positive(config, "shared_intermediate_size", 1024);
   const std::int64_t experts = config.integer("num_local_experts").value_or(8);
   if (experts < 0) refuse("{}: \"num_local_experts\" is {}", config.where(), experts);
-  if (experts > 0)
-    into.experts.count = experts, into.experts.shared_ffn = shared,
+  if (experts > 0) {
+    into.experts.count = experts;
     into.experts.taken = positive(config, "num_experts_per_tok", 2);
-  else
+    into.experts.shared_ffn = shared;
+  } else {
     into.ffn = shared;
+  }
   if (!attends_everywhere(config)) read_state_spaces(config, into);
   granite_moe(config, defaults, into);
 }

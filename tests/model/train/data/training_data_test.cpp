@@ -510,7 +510,7 @@ TEST(training_data, dates_that_the_template_writes_are_the_same_everywhere_and_o
   model_config config;
   config.vocab_size = 96;
   const std::string line = R"({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]})";
-  for (const char* zone : {"UTC", "XXX-14", "XXX12"}) {
+  for (const char* zone : {"UTC", "EAST-14", "WEST12"}) {
     ::setenv("TZ", zone, 1);
     ::tzset();
     const data_format format = data_format_of(folder.path(), config, 64);
