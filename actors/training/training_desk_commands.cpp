@@ -23,19 +23,11 @@ std::string losses_text(const data_losses& losses, const char* whose) {
   return text;
 }
 
-/// Of what is learned; chats to measure with teach nothing.
-std::string unended_text(const data_losses& losses) {
-  if (losses.unended == 0) return {};
-  return fmt::format(
-      ", {} chats whose template writes no end behind an answer: the adapter will not learn to stop; write them as "
-      "prompt and completion",
-      losses.unended);
-}
-
 std::string accepted_text(const training_intake::summary& found) {
+  const std::string unended = unended_text(found.losses, "adapter");
   return fmt::format("accepted: {} examples, {} tokens to learn", found.examples, found.learned_tokens) +
          losses_text(found.losses, "") + losses_text(found.validation_losses, " of the validation data") +
-         unended_text(found.losses);
+         (unended.empty() ? "" : ", " + unended);
 }
 
 /// How many chats there are tells clients in which way to ask the adapter.

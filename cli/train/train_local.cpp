@@ -222,15 +222,6 @@ void note_losses(const data_losses& losses, const data_format& format, const cha
                     losses.unwritten, whose));
 }
 
-/// Of what is learned; chats to measure with teach nothing.
-void note_unended(const data_losses& losses, const char* learner) {
-  if (losses.unended == 0) return;
-  training_display::note(fmt::format(
-      "{} chats whose template writes no end behind an answer: the {} will not learn to stop; write them as "
-      "prompt and completion",
-      losses.unended, learner));
-}
-
 void print_outcome(const nlohmann::ordered_json& outcome, bool json) {
   if (json) return print_json(outcome);
   const std::string loss = outcome.contains("loss") ? fmt::format(", loss {:.4f}", outcome["loss"].get<double>()) : "";
@@ -266,7 +257,8 @@ int train_locally(const training_flags& asked) {
   const data_format format = data_format_of(options.model.path, what->model().config, chosen.row_length);
   const training_data data = read_training_data(options.data, format);
   note_losses(data.losses, format, "");
-  note_unended(data.losses, options.full ? "model" : "adapter");
+  if (const auto unended = unended_text(data.losses, options.full ? "model" : "adapter"); !unended.empty())
+    training_display::note(unended);
   std::optional<training_data> validation;
   if (!options.validation.empty()) {
     validation = read_training_data(options.validation, format);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/ascii.hpp"
@@ -151,6 +152,14 @@ data_losses read_examples(const fs::path& file, const data_format& format, const
 }
 
 }  // namespace
+
+std::string unended_text(const data_losses& losses, std::string_view learner) {
+  if (losses.unended == 0) return {};
+  return fmt::format(
+      "{} chats whose template writes no end behind an answer: the {} will not learn to stop; write them as prompt and "
+      "completion",
+      losses.unended, learner);
+}
 
 data_format data_format_of(const fs::path& model, const model_config& config, std::int64_t row_length) {
   data_format format;

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -28,6 +29,10 @@ struct data_losses {
   std::int64_t unended = 0;    ///< chats with answers to be learned, none of which the template ends
   std::int64_t chats = 0;      ///< lines with messages
 };
+
+/// What chats without ends mean for the learner, an adapter or the model; empty: there are none. Only of what is
+/// learned: chats to measure with teach nothing.
+std::string unended_text(const data_losses& losses, std::string_view learner);
 
 struct training_data {
   std::vector<training_example> examples;
