@@ -73,7 +73,7 @@ void cpu_decoder::convolve_part(const pass_sequence& sequence, std::int64_t laye
   const delta_weights& weights = weights_of(layer).delta;
   with_.kernels.convolve({.weights = weights.convolution + first,
                           .weight_stride = delta_.qkv_stride,
-                          .bias = weights.convolution_bias ? weights.convolution_bias + first : nullptr,
+                          .bias = weights.bias_from(first),
                           .kernel = static_cast<int>(config.kernel),
                           .channels = dim,
                           .x = x,
@@ -117,7 +117,7 @@ void cpu_decoder::run_delta_head(const pass_sequence& sequence, std::int64_t lay
                .decays = delta_.a.data() + row * delta_.share_stride + head,
                .betas = delta_.b.data() + row * delta_.share_stride + head,
                .share_stride = delta_.share_stride,
-               .skip = config.is_state_space ? weights.skip[head] : 0.0f,
+               .skip = weights.skip_of(head),
                .out = out,
                .out_stride = delta_.value_stride,
                .state = state});

@@ -1,5 +1,6 @@
 // What a layer of a model has. Serving and training have the same parts, of other types.
 #pragma once
+#include <cstdint>
 #include <vector>
 
 #include "model/formats/linear_layers.hpp"
@@ -40,6 +41,10 @@ struct delta_weights {
   const float* decay = nullptr;             ///< [padded value heads]; delta_config::has_rates says of what
   const float* skip = nullptr;              ///< [padded value heads], of a state space
   const float* norm = nullptr;              ///< [norm_weights]
+
+  /// Where there is none, that is nothing.
+  const float* bias_from(std::int64_t column) const { return convolution_bias ? convolution_bias + column : nullptr; }
+  float skip_of(std::int64_t head) const { return skip ? skip[head] : 0.0f; }
 };
 
 /// Gate, up and down are those of the mlp that all tokens go through, of a mixture beside the experts.

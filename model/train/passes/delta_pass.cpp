@@ -99,7 +99,7 @@ void delta_pass::convolve(const task& t, const head_place& head) const {
   std::fill_n(t.s.before, config_.kernel * head.dim, 0.0f);
   t.with.kernels.convolve({.weights = t.in.weights.convolution + head.column,
                            .weight_stride = padded_row(config_.channels()),
-                           .bias = bias_of(t, head),
+                           .bias = t.in.weights.bias_from(head.column),
                            .kernel = static_cast<int>(config_.kernel),
                            .channels = head.dim,
                            .x = t.s.heads + head.at,
@@ -113,7 +113,7 @@ void delta_pass::convolve_back(const task& t, const head_place& head, float_rows
   float* const gradient = t.s.heads_gradient + head.at;
   t.kernels.convolve_back({.weights = t.in.weights.convolution + head.column,
                            .weight_stride = padded_row(config_.channels()),
-                           .bias = bias_of(t, head),
+                           .bias = t.in.weights.bias_from(head.column),
                            .kernel = static_cast<int>(config_.kernel),
                            .channels = head.dim,
                            .x = t.in.qkv.row(t.first) + head.column,
@@ -153,7 +153,7 @@ void delta_pass::answer(const task& t, std::int64_t head, std::int64_t row, std:
                .decays = decays_.data() + share,
                .betas = betas_.data() + share,
                .share_stride = share_stride_,
-               .skip = skip_of(t, head),
+               .skip = t.in.weights.skip_of(head),
                .out = out,
                .out_stride = config_.value_dim,
                .state = state});
@@ -236,7 +236,7 @@ void delta_pass::states_back(const task& t, std::int64_t head, const gradients& 
             .v = heads + 2 * key_dim,
             .decay = decays_.data()[share],
             .beta = betas_.data()[share],
-            .skip = skip_of(t, head),
+            .skip = t.in.weights.skip_of(head),
             .state = state(row),
             .out_gradient = t.s.out_gradient + row * value_dim,
             .state_gradient = t.s.state_gradient,

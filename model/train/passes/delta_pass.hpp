@@ -72,12 +72,6 @@ class delta_pass {
   head_place value_place(std::int64_t head) const {
     return {config_.first_value() + head * config_.value_dim, 2 * config_.key_dim, config_.value_dim};
   }
-  static const float* bias_of(const task& t, const head_place& head) {
-    return t.in.weights.convolution_bias ? t.in.weights.convolution_bias + head.column : nullptr;
-  }
-  float skip_of(const task& t, std::int64_t head) const {
-    return config_.is_state_space ? t.in.weights.skip[head] : 0.0f;
-  }
 
   void find_shares(const compute& with, const input& in);
   void convolve(const task& t, const head_place& head) const;
