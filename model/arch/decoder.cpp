@@ -3,7 +3,7 @@
 #include "base/blocks.hpp"
 #include "base/error.hpp"
 #include "base/to_size.hpp"
-#include "model/arch/cpu_decoder.hpp"
+#include "model/arch/cpu/cpu_decoder.hpp"
 #include "model/arch/gpu.hpp"
 
 namespace troupe {

@@ -33,7 +33,7 @@ std::string_view gpus_lack(const loaded_model& model) {
   if (config.attention_sinks || config.activation == activation_kind::clamped_silu)
     return "attention sinks and gpt-oss's experts are computed by processors alone so far";
   if (config.is_latent()) return latent;
-  if (!config.file_layers.empty()) return nemotron;
+  if (!config.file.layers.empty()) return nemotron;
   if (config.experts.count > 0 && (config.widest_mlp() > 0 || config.experts.sigmoid_shares))
     return "experts with an mlp beside them, or chosen by sigmoids, are computed by processors alone so far";
   if (config.parallel) return parallel_parts;
@@ -48,7 +48,7 @@ std::string_view gpus_lack(const loaded_model& model) {
 std::string_view gpus_lack_for_training(const model_config& config) {
   if (config.keeps_states() || config.attention_gate) return states;
   if (config.is_latent()) return latent;
-  if (!config.file_layers.empty()) return nemotron;
+  if (!config.file.layers.empty()) return nemotron;
   if (config.has_uncommon_heads()) return gemma4;
   if (config.experts.count > 0) return "the model is a mixture of experts, which only processors train so far";
   return config.parallel ? parallel_parts : std::string_view();

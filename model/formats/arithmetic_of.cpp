@@ -59,10 +59,10 @@ std::string arithmetic_of(const model_config& config) {
   const auto& [family, vocab_size, hidden, layers, heads, kv_heads, head_dim, ffn, context, norm, norm_bias, norm_eps,
                activation, activation_limit, activation_slope, gated_mlp, experts, input_norms, parallel, output_norms,
                embedding_factor, layer_embedding, layer_factors, score_dim, score_cap, logit_cap, logit_factor,
-               position, rotary_dim, rope, local_rope, layer_ropes, turns_neighbours, query_growth, qkv_bias, out_bias,
-               mlp_bias, attention_sinks, qk_norm, joint_qk_norm, unit_values, wide, latent, sharing_layers,
-               sharing_ffn, attention_gate, tied_embeddings, joined_qkv, joined_experts, sees_pictures, windows, mixers,
-               file_layers, delta, convolved_rows, codes, eos_tokens, bos_token] = config;
+               position, rotary_dim, rope, local_rope, layer_ropes, query_growth, qkv_bias, out_bias, mlp_bias,
+               attention_sinks, qk_norm, joint_qk_norm, unit_values, wide, latent, sharing_layers, sharing_ffn,
+               attention_gate, tied_embeddings, windows, mixers, delta, convolved_rows, file, codes, eos_tokens,
+               bos_token] = config;
   std::string said = fmt::format(
       "sizes {} {} {} {} {} {} {} {} norm {} {} activation {} gated {} position {} {} biases {} {} {} qk_norm {} "
       "tied {} windows {}",
@@ -98,8 +98,8 @@ std::string arithmetic_of(const model_config& config) {
   else if (!mixers.empty())
     said += " " + delta_part_of(delta) + " by layer";
   for (const mixer_kind each : mixers) said += fmt::format(" {}", static_cast<int>(each));
-  if (!file_layers.empty()) said += " mlps by layer";
-  for (const file_layer& each : file_layers) said += each.mlp < 0 ? " 0" : " 1";
+  if (!file.layers.empty()) said += " mlps by layer";
+  for (const file_layer& each : file.layers) said += each.mlp < 0 ? " 0" : " 1";
   if (layer_ropes.empty()) return said;
   said += fmt::format(" local {}{} by layer", usual_part_of(local_rope), rare_part_of(local_rope));
   for (const layer_rope each : layer_ropes) said += fmt::format(" {}", static_cast<int>(each));

@@ -37,17 +37,17 @@ void set_file_layers(std::string_view letters, const std::string& where, model_c
     const auto number = static_cast<std::int64_t>(i);
     if (letters[i] == 'M' || letters[i] == '*') {
       config.mixers.push_back(letters[i] == '*' ? mixer_kind::attention : mixer_kind::delta);
-      config.file_layers.push_back({.mixer = number});
+      config.file.layers.push_back({.mixer = number});
     } else if (letters[i] != '-') {
       refuse("{}: layer {} is of the kind {}, but only M (Mamba-2), * (attention) and - (an mlp) are supported", where,
              i, letters[i] == 'E' ? "E (experts)" : "that no letter is known of");
-    } else if (config.file_layers.empty() || config.file_layers.back().mlp >= 0) {
+    } else if (config.file.layers.empty() || config.file.layers.back().mlp >= 0) {
       refuse("{}: layer {} is an mlp with nothing before it that mixes rows, which is not supported", where, i);
     } else {
-      config.file_layers.back().mlp = number;
+      config.file.layers.back().mlp = number;
     }
   }
-  config.layers = static_cast<std::int64_t>(config.file_layers.size());
+  config.layers = static_cast<std::int64_t>(config.file.layers.size());
 }
 
 void set_begin_token(std::int64_t token, model_config& config) {

@@ -44,7 +44,7 @@ bool is_of_next(const model_config& config) {
 
 /// Today's converter puts Qwen3-Next's q, k, v and z apart, an older one left them as they are.
 bool joins_z(const model_config& config, bool is_gguf) {
-  return is_of_next(config) && (!is_gguf || config.joined_qkv);
+  return is_of_next(config) && (!is_gguf || config.file.joined_qkv);
 }
 
 }  // namespace

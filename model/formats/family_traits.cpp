@@ -63,7 +63,7 @@ void detail::set_family_traits(model_config& config) {
   };
   const bool is_cohere = family.starts_with("cohere"), is_olmo = is_one_of({"olmo2", "olmo3"});
   config.qkv_bias = is_one_of({"qwen2", "qwen2moe"});
-  config.turns_neighbours = is_cohere || is_one_of({"glm", "glm4", "ernie4_5"});
+  config.file.turns_neighbours = is_cohere || is_one_of({"glm", "glm4", "ernie4_5"});
   config.input_norms = !is_olmo;
   config.output_norms = is_olmo || family == "glm4";
   config.joint_qk_norm = is_olmo || family == "olmoe";

@@ -8,6 +8,9 @@
 
 #include "base/logarithm.hpp"
 #include "base/to_size.hpp"
+#include "model/formats/file_layout.hpp"
+#include "model/formats/layer_configs.hpp"
+#include "model/formats/rope_config.hpp"
 #include "model/formats/tensors/code_settings.hpp"
 
 namespace troupe {
@@ -17,122 +20,10 @@ enum class norm_kind : std::uint8_t { rms, layer };
 /// up held to activation_limit
 enum class activation_kind : std::uint8_t { silu, gelu_tanh, clamped_silu, squared_relu };
 enum class position_kind : std::uint8_t { rotary, learned };
-enum class rope_scaling : std::uint8_t { none, linear, llama3, yarn, longrope };
 /// How a layer looks back: at the keys and values of all positions, or at a state of one size that every row changes.
 enum class mixer_kind : std::uint8_t { attention, delta, convolution };
 /// How a layer turns its heads: as rope says, as local_rope says, or not at all.
 enum class layer_rope : std::uint8_t { global, local, none };
-
-/// Pairs that turn more than beta_fast times within the original context keep their frequency, those that turn less
-/// than beta_slow times are slowed by the factor, those between are blended.
-struct yarn_config {
-  double beta_fast = 32.0;
-  double beta_slow = 1.0;
-  bool truncate = true;  ///< the blend begins and ends at whole pairs
-  /// Cosines and sines are multiplied by attention_factor * stretch(mscale) / stretch(mscale_all_dim), where stretch(m)
-  /// is 1 + 0.1 m ln(factor).
-  double attention_factor = 1.0;
-  double mscale = 1.0;
-  double mscale_all_dim = 0.0;
-  double score_stretch =
-      0.0;  ///< the scores of latent attention are multiplied by the square of stretch(score_stretch)
-};
-
-struct rope_config {
-  double theta = 10000.0;
-  rope_scaling scaling = rope_scaling::none;
-  double factor = 1.0;
-  double low_freq_factor = 1.0;  // llama3 only, as the next
-  double high_freq_factor = 4.0;
-  std::int64_t original_context = 8192;  // llama3, yarn and longrope
-  yarn_config yarn;
-  /// [rotary_dim / 2]: divides the frequency of each pair, as GGUF's rope_freqs.weight gives it; empty: none.
-  std::vector<float> frequency_divisors;
-  std::vector<float> short_divisors;  ///< longrope: in their place where the context is no longer than the original
-  /// longrope: cosines and sines are multiplied by it; 0: by sqrt(1 + ln(factor) / ln(original_context))
-  double length = 0.0;
-};
-
-/// Rows that a convolution may see, with the newest one.
-constexpr std::int64_t longest_convolution = 16;
-
-/// A layer whose heads each keep a matrix of what they have read, behind a short convolution. By the gated delta rule
-/// what a matrix says of a key is corrected; a state space (Mamba-2) adds to it, whatever it said.
-struct delta_config {
-  std::int64_t key_heads = 0, value_heads = 0;  ///< each key head serves as many value heads as its share is
-  std::int64_t key_dim = 0, value_dim = 0;      ///< of a head: multiples of 16
-  std::int64_t kernel = 0;                      ///< rows that the convolution sees, with the newest one
-  bool in_turn = false;    ///< value heads take the key heads in turn; else the first ones share the first key head
-  bool has_rates = false;  ///< the weights are minus the rates of decay, as GGUF has them; else their logarithms
-  float norm_eps = 1e-6f;  ///< of the norm of what states answer
-  /// A state space: keys and queries are of any length, a head learns by how it decays and has a share of its values
-  /// beside what the state answers, and z weighs that before it is normalized, by all heads of a key head.
-  bool is_state_space = false;
-  bool convolution_bias = false;
-
-  std::int64_t keys() const { return key_heads * key_dim; }
-  std::int64_t values() const { return value_heads * value_dim; }
-  /// What the convolution reads, and a state keeps of each row before: q, k and v; of a state space v, k and q.
-  std::int64_t channels() const { return 2 * keys() + values(); }
-  std::int64_t first_query() const { return is_state_space ? values() + keys() : 0; }
-  std::int64_t first_key() const { return is_state_space ? values() : keys(); }
-  std::int64_t first_value() const { return is_state_space ? 0 : 2 * keys(); }
-  /// Values that are normalized together.
-  std::int64_t norm_size() const { return is_state_space ? values() / key_heads : value_dim; }
-  /// Weights of such norms.
-  std::int64_t norm_weights() const { return is_state_space ? values() : value_dim; }
-  std::int64_t key_head_of(std::int64_t value_head) const {
-    return in_turn ? value_head % key_heads : value_head / (value_heads / key_heads);
-  }
-  /// The rows before, and behind them the heads' matrices.
-  std::int64_t state_floats() const { return (kernel - 1) * channels() + key_dim * values(); }
-};
-
-/// Mlps of which a token takes some in each layer.
-struct expert_config {
-  std::int64_t count = 0;  ///< in each layer, of `ffn`; 0: one mlp for all tokens
-  std::int64_t taken = 0;
-  bool whole_shares = true;     ///< shares of the experts taken add up to one; else to what the router gave them
-  bool sigmoid_shares = false;  ///< the router gives sigmoids of its scores; else their softmax
-  bool choice_bias = false;     ///< each expert has a number that is added to that, for the choice alone
-  float share_factor = 1.0f;    ///< of all shares
-  std::int64_t shared_ffn = 0;  ///< of an mlp beside the experts, for all tokens; 0: none
-  bool shared_gate = false;     ///< of which a token takes as much as the sigmoid of a product says
-  std::int64_t groups = 1;      ///< of as many experts each: those taken are of the best groups
-  std::int64_t groups_taken = 1;
-  std::int64_t group_best = 1;  ///< of a group's experts, whose sum says how good it is
-  /// Experts read rows that are normalized for them, their router others, and what they and the mlp beside them make is
-  /// normalized apart. Each expert has a factor of its shares.
-  bool apart = false;
-  std::int64_t dense_ffn = 0;      ///< of the mlp in layers that have no experts
-  std::vector<bool> dense_layers;  ///< which these are, of a mixture; empty: none
-};
-
-/// Heads of layers with the global rope, where they differ from those of layers with the local one.
-struct wide_heads {
-  std::int64_t dim = 0, kv_heads = 0;  ///< 0: they do not
-  bool values_are_keys = false;        ///< their v is what makes k, before its norm
-};
-
-/// Latent attention (DeepSeek): all heads read one short row of each position, which is kept in place of keys and
-/// values. It is the key of a single kv head, the part that turns first; what is behind it is the value, too. Each head
-/// brings its query to that form, and what it mixes from there back, with a matrix of its own.
-struct latent_config {
-  std::int64_t rank = 0;        ///< of the part that does not turn; 0: the model attends as others do
-  std::int64_t query_rank = 0;  ///< of what queries are made of; 0: of the rows themselves
-  std::int64_t turned = 0;      ///< of a query and of the row
-  std::int64_t plain = 0;       ///< the other part of a query, before it is brought to the rank
-  std::int64_t value = 0;       ///< of what a head gives
-
-  std::int64_t row() const { return turned + rank; }
-  std::int64_t query() const { return turned + plain; }
-};
-
-/// Where a file has the parts of a layer, if it counts them as layers of their own.
-struct file_layer {
-  std::int64_t mixer = 0;
-  std::int64_t mlp = -1;  ///< -1: the layer has none
-};
 
 /// What a model is, independent of the file it came from. Two models of one architecture differ in these values alone:
 /// an architecture is data, and model/arch runs all of them with the same code.
@@ -168,9 +59,6 @@ struct model_config {
   std::int64_t rotary_dim = 0;  ///< how much of each head turns, from its beginning; 0: all of it
   rope_config rope, local_rope;
   std::vector<layer_rope> layer_ropes;  ///< per layer; empty: all global
-  /// The class that the model was trained with turns neighbours in a head: its q and k are put in order when they are
-  /// read, and what an adapter adds to them (row_order.hpp).
-  bool turns_neighbours = false;
   /// Queries are multiplied by 1 + query_growth * ln(1 + floor(position / rope.original_context)).
   double query_growth = 0;
   bool qkv_bias = false;
@@ -187,16 +75,13 @@ struct model_config {
   std::int64_t sharing_ffn = 0;  ///< of the mlp in these; 0: as in all
   bool attention_gate = false;   ///< q also makes a gate of each head, whose sigmoid is multiplied by what it mixes
   bool tied_embeddings = false;
-  bool joined_qkv = false;            ///< a GGUF file has q, k and v (of linear attention z, too) in one tensor
-  bool joined_experts = false;        ///< gates and ups of all experts are in one tensor (in a folder all downs, too)
-  bool sees_pictures = false;         ///< it is part of a model that does: PEFT's names of its layers say so
   std::vector<std::int64_t> windows;  ///< per layer: positions a token sees (sliding window); 0 sees all; empty: all 0
 
-  std::vector<mixer_kind> mixers;       ///< per layer; empty: all attention
-  std::vector<file_layer> file_layers;  ///< per layer; empty: the file's layers are ours, and have mlps
-  delta_config delta;                   ///< of layers that mix so
-  std::int64_t convolved_rows = 0;      ///< that layers of short convolutions see, with the newest one
+  std::vector<mixer_kind> mixers;   ///< per layer; empty: all attention
+  delta_config delta;               ///< of layers that mix so
+  std::int64_t convolved_rows = 0;  ///< that layers of short convolutions see, with the newest one
 
+  file_layout file;
   code_settings codes;  ///< of files whose weights another program quantized
 
   std::vector<std::int32_t> eos_tokens;  ///< as config.json or generation_config.json names them
@@ -269,7 +154,7 @@ struct model_config {
     return experts.count > 0 && (experts.dense_layers.empty() || !experts.dense_layers[to_size(layer)]);
   }
   /// Or experts.
-  bool has_mlp(std::int64_t layer) const { return file_layers.empty() || file_layers[to_size(layer)].mlp >= 0; }
+  bool has_mlp(std::int64_t layer) const { return file.layers.empty() || file.layers[to_size(layer)].mlp >= 0; }
   /// Of the mlp that all tokens of a layer go through; 0: it has none.
   std::int64_t mlp_width(std::int64_t layer) const {
     if (!has_mlp(layer)) return 0;

@@ -186,11 +186,11 @@ std::string_view prefix_in(const model_files& model) {
 void open_folder(model_files& model) {
   model.config = folder_config(model.path);
   model.tensors = open_safetensors(model.path);
-  if (model.config.sees_pictures && model.tensors.find(head_name(model))) model.config.tied_embeddings = false;
+  if (model.config.file.sees_pictures && model.tensors.find(head_name(model))) model.config.tied_embeddings = false;
   if (is_packed(model.tensors)) return;
   const std::string_view prefix = prefix_in(model);
   if (model.config.family == "gpt2") return fill_weights(model, naming::gpt2, prefix);
-  model.config.joined_experts = joins_experts(model, prefix);
+  model.config.file.joined_experts = joins_experts(model, prefix);
   fill_weights(model, naming::hugging_face, prefix);
 }
 

@@ -42,7 +42,7 @@ row_order order_in_class(const model_config& config, linear_kind kind) {
     return {.dim = kind == linear_kind::q ? config.latent.query() : config.latent.row(),
             .turned = config.latent.turned,
             .turned_last = true};
-  if (config.turns_neighbours) return {.dim = config.head_dim, .turned = config.turned_dim()};
+  if (config.file.turns_neighbours) return {.dim = config.head_dim, .turned = config.turned_dim()};
   if (config.attention_gate && kind == linear_kind::q)
     return {.heads = config.heads, .parts = {config.head_dim, config.head_dim}};
   return {};

@@ -16,7 +16,7 @@ namespace {
 
 /// Whether those of all experts are one tensor.
 bool has_experts_together(const model_config& config, naming names) {
-  return names == naming::gguf || config.family == "gpt-oss" || is_granite(config) || config.joined_experts;
+  return names == naming::gguf || config.family == "gpt-oss" || is_granite(config) || config.file.joined_experts;
 }
 
 std::string_view part_in_file(const model_config& config, naming names, std::int64_t layer, std::string_view ours) {
@@ -160,8 +160,8 @@ constexpr std::array<std::string_view, 8> bare_in_folders = {"self_attn.sinks", 
                                                              "mlp.share_factors", "layer_factor"};
 
 std::int64_t number_in_file(const model_config& config, std::int64_t layer, std::string_view part) {
-  if (config.file_layers.empty()) return layer;
-  const file_layer& own = config.file_layers[to_size(layer)];
+  if (config.file.layers.empty()) return layer;
+  const file_layer& own = config.file.layers[to_size(layer)];
   return part.starts_with("mlp.") || part == "post_attention_layernorm" ? own.mlp : own.mixer;
 }
 
@@ -228,7 +228,7 @@ void find_share(const wanted_weight& weight, const model_config& config, naming 
   if (weight.expert >= 0) {
     if (!has_experts_together(config, names)) return;
     into.members = config.experts.count;
-    if (names == naming::gguf && !config.joined_experts) return;
+    if (names == naming::gguf && !config.file.joined_experts) return;
     if (config.family == "gpt-oss") return find_in_turn(weight, *kind, into);
     // Qwen3-VL's, as published, are [in, out]; transformers 5 writes them as its class has them
     into.either_way = config.family == "qwen3moe";

@@ -59,7 +59,7 @@ std::vector<std::string_view> architectures_of(const model_config& base) {
       {"qwen3moe", true, {"qwen3vlmoe"}},
   };
   const auto other = std::ranges::find_if(others, [&](const converters_name& each) {
-    return each.family == base.family && (base.sees_pictures || !each.sees_pictures);
+    return each.family == base.family && (base.file.sees_pictures || !each.sees_pictures);
   });
   const bool attends_everywhere = base.mixers.empty();
   if (other != std::end(others) && (attends_everywhere || base.family != "granitehybrid")) return other->names;
@@ -84,7 +84,7 @@ void check_architecture(const gguf_file& file, const model_config& base) {
 linear_places places_of(const gguf_file& file, model_config base) {
   const auto& tensors = file.tensors.tensors;
   const std::string_view joined = has_delta_layers(base.family) ? ".ssm_in." : ".attn_qkv.";
-  base.joined_qkv = std::any_of(tensors.begin(), tensors.end(),
+  base.file.joined_qkv = std::any_of(tensors.begin(), tensors.end(),
                                 [&](const auto& each) { return each.first.find(joined) != std::string::npos; });
   linear_places places;
   for (std::int64_t layer = 0; layer < base.layers; ++layer)

@@ -32,11 +32,11 @@ std::vector<linear_kind> kinds_called(std::string_view name, std::int64_t number
 
 /// Which of our layers has a file's layer.
 std::optional<std::int64_t> layer_with(std::int64_t number, const model_config& base) {
-  if (base.file_layers.empty()) return number < base.layers ? std::optional(number) : std::nullopt;
+  if (base.file.layers.empty()) return number < base.layers ? std::optional(number) : std::nullopt;
   const auto found = std::ranges::find_if(
-      base.file_layers, [&](const file_layer& each) { return each.mixer == number || each.mlp == number; });
-  if (found == base.file_layers.end()) return std::nullopt;
-  return found - base.file_layers.begin();
+      base.file.layers, [&](const file_layer& each) { return each.mixer == number || each.mlp == number; });
+  if (found == base.file.layers.end()) return std::nullopt;
+  return found - base.file.layers.begin();
 }
 
 /// What stands before a layer's number. A model that sees pictures has its language model within, where older releases
@@ -45,7 +45,7 @@ bool take_layers(std::string_view& module, const model_config& base) {
   if (base.family == "gpt2") return take_front(module, "transformer.h.") || take_front(module, "h.");
   if (take_front(module, "model.layers.")) return true;
   if (base.family == "nemotronh") return take_front(module, "backbone.layers.");  // as its publisher's class has it
-  return (base.family == "gemma3" || base.family == "gemma4" || base.sees_pictures) &&
+  return (base.family == "gemma3" || base.family == "gemma4" || base.file.sees_pictures) &&
          (take_front(module, "model.language_model.layers.") || take_front(module, "language_model.model.layers."));
 }
 
@@ -53,7 +53,7 @@ bool take_layers(std::string_view& module, const model_config& base) {
 
 std::string peft_prefix(const model_config& base, std::int64_t layer, linear_kind kind) {
   const std::string_view layers = base.family == "gpt2" ? "transformer.h"
-                                  : base.sees_pictures  ? "model.language_model.layers"
+                                  : base.file.sees_pictures  ? "model.language_model.layers"
                                                         : "model.layers";
   return fmt::format("{}.{}.", layers, layer_in_file(base, layer, kind));
 }

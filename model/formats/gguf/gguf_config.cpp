@@ -138,7 +138,7 @@ void read_llama_like(const gguf_architecture& architecture, const arch_keys& key
   const bool is_cohere = into.family.starts_with("cohere"), has_delta = detail::has_delta_layers(into.family);
   into.norm_eps = static_cast<float>(
       keys.needed<double>(is_cohere ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon"));
-  into.joined_qkv = has_delta ? facts.joined_qkvz : facts.joined_qkv;
+  into.file.joined_qkv = has_delta ? facts.joined_qkvz : facts.joined_qkv;
   into.qkv_bias |= facts.qkv_bias;
   into.out_bias |= facts.out_bias;
   into.mlp_bias |= facts.mlp_bias;
@@ -177,7 +177,7 @@ model_config config_from_gguf(const gguf_file& file) {
   const arch_keys keys(file, std::string(architecture.name));
   model_config into;
   into.family = architecture.family.empty() ? architecture.name : architecture.family;
-  into.sees_pictures = architecture.sees_pictures;
+  into.file.sees_pictures = architecture.sees_pictures;
   into.tied_embeddings = keys.facts().tied_embeddings;
   read_sizes(architecture, keys, into);
   into.vocab_size = vocabulary_size(file, keys);

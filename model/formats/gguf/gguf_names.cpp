@@ -66,7 +66,7 @@ std::string_view gguf_part(const model_config& config, std::int64_t layer, std::
   if (is_beside_experts(config, layer, ours))
     return *kind == linear_kind::gate ? "ffn_gate_shexp" : *kind == linear_kind::up ? "ffn_up_shexp" : "ffn_down_shexp";
   const bool has_delta = has_delta_layers(config.family);
-  const bool fuses_qkv = config.family == "gpt2" || config.family == "phi3" || (config.joined_qkv && !has_delta);
+  const bool fuses_qkv = config.family == "gpt2" || config.family == "phi3" || (config.file.joined_qkv && !has_delta);
   if (fuses_qkv && kind && is_qkv(*kind)) return "attn_qkv";
   if (joins_gate_and_up(config) && kind == linear_kind::gate) return "ffn_up";
   const bool has_other_norm = config.family == "gpt-oss" || config.family == "glm4moe" || has_delta;
@@ -77,7 +77,7 @@ std::string_view gguf_part(const model_config& config, std::int64_t layer, std::
 }
 
 std::string gguf_experts(const model_config& config, const wanted_weight& weight) {
-  const bool is_joined = config.joined_experts && linear_from_name(weight.part) != linear_kind::down;
+  const bool is_joined = config.file.joined_experts && linear_from_name(weight.part) != linear_kind::down;
   return fmt::format("{}_exps", is_joined ? "ffn_gate_up" : name_in(gguf_names, weight.part));
 }
 

@@ -205,7 +205,7 @@ model_config parse_hf_config(std::string_view json, const std::string& where) {
   model_config into;
   into.family = defaults.name;
   into.codes = detail::read_quantization(config);
-  into.sees_pictures = part.has_value();
+  into.file.sees_pictures = part.has_value();
   into.vocab_size = positive(config, "vocab_size", defaults.vocab);
   into.tied_embeddings = config.boolean("tie_word_embeddings").value_or(defaults.tied);
   if (into.family == "gpt2")

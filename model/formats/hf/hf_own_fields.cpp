@@ -98,7 +98,7 @@ void qwen2_moe(const fields& config, const family_defaults&, model_config& into)
 
 /// Those that see pictures have no norm_topk_prob, or one that their class does not read.
 void qwen3_moe(const fields&, const family_defaults&, model_config& into) {
-  if (into.sees_pictures) into.experts.whole_shares = true;
+  if (into.file.sees_pictures) into.experts.whole_shares = true;
 }
 
 void linear_attention(const fields& config, const family_defaults&, model_config& into) {
@@ -142,7 +142,7 @@ void glm_moe(const fields& config, const family_defaults& defaults, model_config
 /// Its classes cap no scores, whatever attn_logit_softcapping says, and the one that sees pictures no logits either.
 void gemma3(const fields& config, const family_defaults&, model_config& into) {
   read_scores(config, into);
-  if (!into.sees_pictures) into.logit_cap = read_cap(config, "final_logit_softcapping", 0);
+  if (!into.file.sees_pictures) into.logit_cap = read_cap(config, "final_logit_softcapping", 0);
 }
 
 void gemma2(const fields& config, const family_defaults&, model_config& into) {

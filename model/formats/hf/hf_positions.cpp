@@ -76,7 +76,7 @@ void read_proportional(const fields& rope, const model_config& model, rope_confi
 /// parts ("mrope"), which are equal in texts.
 std::string rope_type(const fields& rope, const model_config& model) {
   const auto type = rope.text("rope_type").value_or(rope.text("type").value_or("default"));
-  if (type == "mrope" && model.sees_pictures) return "default";
+  if (type == "mrope" && model.file.sees_pictures) return "default";
   return model.family == "phi3" && (type == "su" || type == "yarn") ? "longrope" : type;
 }
 

@@ -18,7 +18,7 @@ namespace troupe {
 lora_parameters::lora_parameters(trained_model& model, lora_options options, std::uint64_t seed)
     : options_(std::move(options)),
       fan_in_fan_out_(model.config.family == "gpt2"),
-      short_names_(!model.config.sees_pictures) {
+      short_names_(!model.config.file.sees_pictures) {
   detail::check_values(options_);
   find_modules(model.config);
   for (module& m : modules_) {

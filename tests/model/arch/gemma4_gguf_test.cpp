@@ -94,7 +94,7 @@ TEST(gguf_of_gemma4, is_of_a_model_that_sees_pictures_so_that_adapters_are_named
   const model_files folder = open_model(golden / "gemma4");
   test::temp_folder made;
   made.write("model.gguf", gguf_of(gemma4_metadata(folder.config), gemma4_tensors(folder)));
-  EXPECT_TRUE(open_model(made.path() / "model.gguf").config.sees_pictures);
+  EXPECT_TRUE(open_model(made.path() / "model.gguf").config.file.sees_pictures);
 }
 
 TEST(gguf_of_gemma4, may_bring_numbers_of_tokens_and_share_keys) {

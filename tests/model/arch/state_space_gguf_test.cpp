@@ -163,10 +163,10 @@ test::gguf_builder nemotron_metadata(const model_config& config) {
     file.u32(std::string("nemotron_h.") + key, static_cast<std::uint32_t>(value));
   };
   std::vector<std::uint32_t> heads, mlps;
-  for (std::size_t i = 0; i < config.file_layers.size(); ++i) {
+  for (std::size_t i = 0; i < config.file.layers.size(); ++i) {
     const bool attends = config.mixers[i] == mixer_kind::attention;
     heads.push_back(attends ? static_cast<std::uint32_t>(config.kv_heads) : 0), mlps.push_back(0);
-    if (config.file_layers[i].mlp < 0) continue;
+    if (config.file.layers[i].mlp < 0) continue;
     heads.push_back(0), mlps.push_back(static_cast<std::uint32_t>(config.ffn));
   }
   file.string("general.architecture", "nemotron_h").f32("nemotron_h.attention.layer_norm_rms_epsilon", config.norm_eps);

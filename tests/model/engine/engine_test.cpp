@@ -10,7 +10,7 @@
 #include <random>
 
 #include "base/error.hpp"
-#include "model/arch/cpu_decoder.hpp"
+#include "model/arch/cpu/cpu_decoder.hpp"
 #include "tests/base/places.hpp"
 #include "tests/model/arch/models.hpp"
 #include "tests/model/tokenizer/letters.hpp"

@@ -134,7 +134,7 @@ model_config small_delta_model(const std::string& family) {
 TEST_F(changed_gguf_adapter, of_qwen3next_has_what_a_head_projects_apart_or_as_an_older_converter_together) {
   base_ = small_delta_model("qwen3next");
   for (const bool joined : {false, true}) {
-    base_.joined_qkv = !joined;  // whatever the base has
+    base_.file.joined_qkv = !joined;  // whatever the base has
     auto file = head_of("qwen3next");
     if (joined) add_factors(file, "blk.0.ssm_in.weight", 32, 192, 2);
     if (!joined) add_factors(file, "blk.0.attn_qkv.weight", 32, 128, 2);

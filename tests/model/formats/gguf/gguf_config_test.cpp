@@ -290,13 +290,13 @@ TEST(gguf_config, glm_has_layers_without_experts_and_one_that_predicts) {
 TEST(gguf_config, glm_and_ernie_turn_neighbours) {
   const auto glm =
       from_gguf(gguf_of("chatglm").u32("chatglm.attention.key_length", 4).u32("chatglm.rope.dimension_count", 2));
-  EXPECT_TRUE(glm.family == "glm" && glm.turns_neighbours && glm.rotary_dim == 2 && !glm.output_norms);
-  EXPECT_FALSE(glm.sees_pictures);
+  EXPECT_TRUE(glm.family == "glm" && glm.file.turns_neighbours && glm.rotary_dim == 2 && !glm.output_norms);
+  EXPECT_FALSE(glm.file.sees_pictures);
   const auto glm4 = from_gguf(gguf_of("glm4", {"a", "<|observation|>", "c", "d"}));
   EXPECT_THAT(glm4.eos_tokens, ElementsAre(3, 1)) << "a tool's answer follows";
-  EXPECT_TRUE(glm4.turns_neighbours && glm4.output_norms && glm4.input_norms);
-  EXPECT_TRUE(from_gguf(gguf_of("ernie4_5")).turns_neighbours);
-  EXPECT_FALSE(from_gguf(gguf_of("llama")).turns_neighbours);
+  EXPECT_TRUE(glm4.file.turns_neighbours && glm4.output_norms && glm4.input_norms);
+  EXPECT_TRUE(from_gguf(gguf_of("ernie4_5")).file.turns_neighbours);
+  EXPECT_FALSE(from_gguf(gguf_of("llama")).file.turns_neighbours);
   EXPECT_THAT(refusal([&] { from_gguf(gguf_of("glm4").u32("glm4.rope.dimension_sections", 1)); }),
               HasSubstr("\"glm4.rope.dimension_sections\" says that the model sees pictures"));
 }
@@ -304,7 +304,7 @@ TEST(gguf_config, glm_and_ernie_turn_neighbours) {
 TEST(gguf_config, cohere_has_an_mlp_beside_attention_and_layers_that_do_not_turn) {
   auto file = gguf_of("cohere2", {"a", "b", "c", "d"}, 5).f32("cohere2.attention.layer_norm_epsilon", 1e-3f);
   const auto second = from_gguf(file.f32("cohere2.logit_scale", 0.25f).u32("cohere2.attention.sliding_window", 9));
-  EXPECT_TRUE(second.parallel && second.turns_neighbours && second.norm == norm_kind::layer && !second.norm_bias);
+  EXPECT_TRUE(second.parallel && second.file.turns_neighbours && second.norm == norm_kind::layer && !second.norm_bias);
   EXPECT_TRUE(second.logit_factor == 0.25f && second.norm_eps == 1e-3f);
   EXPECT_THAT(second.windows, ElementsAre(9, 9, 9, 0, 9));
   EXPECT_THAT(second.layer_ropes, ElementsAre(layer_rope::global, layer_rope::global, layer_rope::global,
@@ -316,13 +316,13 @@ TEST(gguf_config, cohere_has_an_mlp_beside_attention_and_layers_that_do_not_turn
 }
 
 TEST(gguf_config, of_models_that_see_pictures_the_language_model_is_read) {
-  EXPECT_TRUE(from_gguf(gguf_of("qwen2vl")).family == "qwen2" && from_gguf(gguf_of("qwen2vl")).sees_pictures);
-  EXPECT_FALSE(from_gguf(gguf_of("qwen2")).sees_pictures);
+  EXPECT_TRUE(from_gguf(gguf_of("qwen2vl")).family == "qwen2" && from_gguf(gguf_of("qwen2vl")).file.sees_pictures);
+  EXPECT_FALSE(from_gguf(gguf_of("qwen2")).file.sees_pictures);
   const auto third = from_gguf(gguf_of("qwen3vl"));
   EXPECT_TRUE(third.family == "qwen3" && third.qk_norm);
   auto mixture = gguf_of("qwen3vlmoe").u32("qwen3vlmoe.expert_count", 6).u32("qwen3vlmoe.expert_used_count", 2);
   const auto fourth = from_gguf(mixture);
-  EXPECT_TRUE(fourth.family == "qwen3moe" && fourth.sees_pictures && fourth.experts.count == 6 &&
+  EXPECT_TRUE(fourth.family == "qwen3moe" && fourth.file.sees_pictures && fourth.experts.count == 6 &&
               fourth.experts.whole_shares);
 }
 

@@ -197,7 +197,7 @@ TEST(hf_config, of_models_that_see_pictures_the_language_model_is_read) {
   const json mrope = {{"type", "mrope"}, {"mrope_section", {1, 1, 2}}};
   const auto flat = parse(with(with(small("qwen2_5_vl"), {{"rope_scaling", mrope}}),
                                {{"architectures", {"Qwen2_5_VLForConditionalGeneration"}}, {"vision_config", {}}}));
-  EXPECT_TRUE(flat.family == "qwen2" && flat.sees_pictures && flat.rope.scaling == rope_scaling::none);
+  EXPECT_TRUE(flat.family == "qwen2" && flat.file.sees_pictures && flat.rope.scaling == rope_scaling::none);
   EXPECT_THAT(refusal_of(with(small("qwen2"), {{"rope_scaling", mrope}})), HasSubstr("mrope"));
   EXPECT_THAT(refusal_of({{"model_type", "mistral3"}, {"text_config", small("qwen3")}}), HasSubstr("mistral3"));
 }
@@ -242,8 +242,8 @@ TEST(hf_config, end_tokens_come_from_both_files_once) {
 }
 
 TEST(hf_config, tells_a_gemma3_that_sees_pictures_from_one_that_reads_alone) {
-  EXPECT_FALSE(parse(small("gemma3_text")).sees_pictures);
-  EXPECT_TRUE(parse({{"model_type", "gemma3"}, {"text_config", small("gemma3_text")}}).sees_pictures);
+  EXPECT_FALSE(parse(small("gemma3_text")).file.sees_pictures);
+  EXPECT_TRUE(parse({{"model_type", "gemma3"}, {"text_config", small("gemma3_text")}}).file.sees_pictures);
 }
 
 TEST(sampling_advice, is_what_the_makers_say_on_drawing_tokens) {

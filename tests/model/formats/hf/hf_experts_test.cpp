@@ -31,7 +31,7 @@ TEST(hf_experts, of_qwen3_vl_take_shares_that_add_up_to_one) {
   const json text =
       with(small("qwen3_vl_moe_text"), {{"head_dim", 4}, {"num_local_experts", 6}, {"num_experts_per_tok", 2}});
   const auto config = parse({{"model_type", "qwen3_vl_moe"}, {"text_config", text}});
-  EXPECT_TRUE(config.family == "qwen3moe" && config.sees_pictures && config.qk_norm);
+  EXPECT_TRUE(config.family == "qwen3moe" && config.file.sees_pictures && config.qk_norm);
   EXPECT_TRUE(config.experts.count == 6 && config.experts.whole_shares);
 }
 

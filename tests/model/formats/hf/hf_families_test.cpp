@@ -203,18 +203,18 @@ TEST(hf_config, queries_of_ministral_grow_with_the_position) {
 
 TEST(hf_config, glm_and_ernie_turn_neighbours) {
   const auto glm = parse({{"model_type", "glm"}}), glm4 = parse({{"model_type", "glm4"}});
-  EXPECT_TRUE(glm.turns_neighbours && glm.qkv_bias && !glm.out_bias && !glm.output_norms);
+  EXPECT_TRUE(glm.file.turns_neighbours && glm.qkv_bias && !glm.out_bias && !glm.output_norms);
   EXPECT_TRUE(glm.rotary_dim == 64 && glm.kv_heads == 2 && glm.layers == 40 && glm.norm_eps == 1.5625e-7f);
-  EXPECT_TRUE(glm4.turns_neighbours && glm4.qkv_bias && !glm4.out_bias && glm4.output_norms && glm4.input_norms);
+  EXPECT_TRUE(glm4.file.turns_neighbours && glm4.qkv_bias && !glm4.out_bias && glm4.output_norms && glm4.input_norms);
   const json edge = {{"head_dim", 4}, {"partial_rotary_factor", 1.0}, {"attention_bias", false}};
   const auto whole = parse(with(small("glm"), edge));
   EXPECT_TRUE(whole.rotary_dim == 0 && !whole.qkv_bias);
   const auto ernie = parse({{"model_type", "ernie4_5"}, {"architectures", {"Ernie4_5_ForCausalLM"}}});
-  EXPECT_TRUE(ernie.turns_neighbours && ernie.rotary_dim == 0 && ernie.tied_embeddings && ernie.rope.theta == 5e5);
+  EXPECT_TRUE(ernie.file.turns_neighbours && ernie.rotary_dim == 0 && ernie.tied_embeddings && ernie.rope.theta == 5e5);
   EXPECT_TRUE(!ernie.qkv_bias && !ernie.out_bias && !ernie.mlp_bias);
   const auto biased = parse(with(small("ernie4_5"), {{"use_bias", true}}));
   EXPECT_TRUE(biased.qkv_bias && biased.out_bias && biased.mlp_bias);
-  EXPECT_FALSE(parse(small("llama")).turns_neighbours);
+  EXPECT_FALSE(parse(small("llama")).file.turns_neighbours);
 }
 
 TEST(hf_config, all_of_each_head_is_turned_where_the_file_says_null_for_the_part) {
@@ -229,7 +229,7 @@ TEST(hf_config, all_of_each_head_is_turned_where_the_file_says_null_for_the_part
 
 TEST(hf_config, cohere_has_an_mlp_beside_attention_and_layers_that_do_not_turn) {
   const auto first = parse({{"model_type", "cohere"}});
-  EXPECT_TRUE(first.parallel && first.turns_neighbours && first.norm == norm_kind::layer && !first.norm_bias);
+  EXPECT_TRUE(first.parallel && first.file.turns_neighbours && first.norm == norm_kind::layer && !first.norm_bias);
   EXPECT_TRUE(first.logit_factor == 0.0625f && first.rope.theta == 5e5 && first.tied_embeddings &&
               first.bos_token == 5);
   EXPECT_TRUE(first.windows.empty() && first.layer_ropes.empty() && !first.qkv_bias);

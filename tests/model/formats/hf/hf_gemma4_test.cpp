@@ -117,7 +117,7 @@ TEST(hf_config, gemma4_is_found_where_it_also_sees_pictures) {
   for (const char* type : {"gemma4", "gemma4_unified"}) {
     const auto config = parse({{"model_type", type}, {"text_config", gemma4({{"model_type", "other_text"}})}});
     EXPECT_EQ(config.family, "gemma4") << type;
-    EXPECT_TRUE(config.sees_pictures) << type;
+    EXPECT_TRUE(config.file.sees_pictures) << type;
   }
 }
 

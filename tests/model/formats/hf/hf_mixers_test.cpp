@@ -43,7 +43,7 @@ TEST(hf_config, qwen35_is_found_where_it_also_sees_pictures) {
                                                    {"mrope_section", {11, 11, 10}}}}});
   const auto config = parse({{"model_type", "qwen3_5"}, {"text_config", text}});
   EXPECT_EQ(config.family, "qwen35");
-  EXPECT_TRUE(config.sees_pictures);
+  EXPECT_TRUE(config.file.sees_pictures);
   EXPECT_EQ(config.rope.theta, 1e7);
   EXPECT_EQ(config.rotary_dim, 128);
 }
@@ -74,7 +74,7 @@ TEST(hf_config, layers_of_nemotron_h_have_one_part_each) {
   EXPECT_EQ(config.layers, 4);
   EXPECT_THAT(config.mixers, ElementsAre(linear, linear, linear, attends));
   EXPECT_TRUE(config.has_mlp(0) && !config.has_mlp(1) && !config.has_mlp(2) && config.has_mlp(3));
-  EXPECT_TRUE(config.file_layers[3].mixer == 4 && config.file_layers[3].mlp == 5);
+  EXPECT_TRUE(config.file.layers[3].mixer == 4 && config.file.layers[3].mlp == 5);
   EXPECT_EQ(config.mlp_width(1), 0);
   EXPECT_EQ(config.rope_of(3), layer_rope::none);
   EXPECT_TRUE(config.activation == activation_kind::squared_relu && !config.gated_mlp);
@@ -154,7 +154,7 @@ TEST(hf_config, lfm2_is_found_where_it_also_sees_pictures) {
   const json text = lfm2({{"full_attn_idxs", {1}}, {"num_key_value_heads", 2}});
   const auto config = parse({{"model_type", "lfm2_vl"}, {"text_config", text}, {"tie_word_embeddings", true}});
   EXPECT_EQ(config.family, "lfm2");
-  EXPECT_TRUE(config.sees_pictures);
+  EXPECT_TRUE(config.file.sees_pictures);
   const auto tied = [&](bool whole, bool within) {
     const json part = with(text, {{"tie_embedding", within}});
     return parse({{"model_type", "lfm2_vl"}, {"text_config", part}, {"tie_word_embeddings", whole}}).tied_embeddings;

@@ -123,7 +123,7 @@ TEST(lora_parameters, of_a_model_that_sees_pictures_are_named_as_peft_names_them
   const test::temp_folder folder;
   thread_pool pool(1);
   trained_model model = frozen(load_golden("gemma3", pool));
-  model.config.sees_pictures = true;
+  model.config.file.sees_pictures = true;
   const lora_parameters lora(model, {.targets = {"q_proj"}}, 0);
   const std::string q0 = "model.language_model.layers.0.self_attn.q_proj";
   EXPECT_NE(lora.parameters().find("base_model.model." + q0 + ".lora_A.weight"), nullptr);

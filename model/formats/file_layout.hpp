@@ -1,0 +1,24 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+namespace troupe {
+
+/// Where a file has the parts of a layer, if it counts them as layers of their own.
+struct file_layer {
+  std::int64_t mixer = 0;
+  std::int64_t mlp = -1;  ///< -1: the layer has none
+};
+
+/// How files of a model, and adapters of it, have what is of one form here.
+struct file_layout {
+  std::vector<file_layer> layers;  ///< per layer; empty: the file's layers are ours, and have mlps
+  bool joined_qkv = false;         ///< a GGUF file has q, k and v (of linear attention z, too) in one tensor
+  bool joined_experts = false;     ///< gates and ups of all experts are in one tensor (in a folder all downs, too)
+  bool sees_pictures = false;      ///< it is part of a model that does: PEFT's names of its layers say so
+  /// The class that the model was trained with turns neighbours in a head: its q and k are put in order when they are
+  /// read, and what an adapter adds to them (row_order.hpp).
+  bool turns_neighbours = false;
+};
+
+}  // namespace troupe
