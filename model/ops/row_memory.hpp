@@ -17,6 +17,10 @@ class row_memory {
   bool is_empty() const { return floats_.size() == 0; }
   float* row(std::int64_t i) const { return floats_.data() + i * stride_; }
   operator float_rows() const { return {floats_.data(), stride_}; }
+  operator const_float_rows() const { return {floats_.data(), stride_}; }
+  /// The same memory for rows that are no wider than its own.
+  float_rows as(std::int64_t stride) const { return {floats_.data(), stride}; }
+  void clear() { std::fill_n(floats_.data(), floats_.size(), 0.0f); }
 
  private:
   std::int64_t stride_ = 0;

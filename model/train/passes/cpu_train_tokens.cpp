@@ -1,76 +1,69 @@
-// What rows bring of their tokens to the layers, and what leaves a layer.
+#include "model/train/passes/cpu_train_tokens.hpp"
+
 #include <algorithm>
 
-#include "base/to_size.hpp"
 #include "model/arch/token_numbers.hpp"
 #include "model/ops/pack.hpp"
-#include "model/train/passes/cpu_train_pass.hpp"
 
 namespace troupe {
 
-float_rows cpu_train_pass::numbers_of_tokens() const {
-  return {token_numbers_.data(), train_stride(model_.config.layers * model_.config.layer_embedding)};
-}
-
 /// All of it is frozen.
-void cpu_train_pass::bring_tokens(const training_rows& batch, const_float_rows embedded) {
-  const model_config& config = model_.config;
-  if (config.layer_embedding == 0) return;
-  const float_rows numbers = numbers_of_tokens();
-  const products::output projection{&model_.token_projection, nullptr, numbers};
-  body_.forward(embedded, rows_, {&projection, 1});
-  const std::int64_t stride = padded_row(config.layers * config.layer_embedding);
-  const buffer looked_up(to_size(with_.pool.threads() * stride));
-  with_.pool.run(static_cast<int>(rows_), [&](int r, int thread) {
-    float* const own = looked_up.data() + thread * stride;
-    unpack_row(model_.token_embeddings.packed, batch.tokens[to_size(r)], own);
-    join_token_numbers(with_.kernels, config, model_.token_projection_norm.weight, own, numbers.row(r));
+void cpu_train_tokens::bring(const training_rows& batch, const_float_rows embedded) {
+  if (config_.layer_embedding == 0) return;
+  const trained_model& model = rows_.model();
+  const float_rows numbers = scratch_.token_numbers;
+  const products::output projection{&model.token_projection, nullptr, numbers};
+  rows_.body().forward(embedded, rows_.count(), {&projection, 1});
+  thread_pool& pool = rows_.with().pool;
+  const row_memory looked_up(pool.threads(), padded_row(config_.layers * config_.layer_embedding));
+  pool.run(static_cast<int>(rows_.count()), [&](int r, int thread) {
+    float* const own = looked_up.row(thread);
+    unpack_row(model.token_embeddings.packed, batch.tokens[to_size(r)], own);
+    join_token_numbers(rows_.kernels(), config_, model.token_projection_norm.weight, own, numbers.row(r));
   });
 }
 
-/// token_active_ of the gates.
-void cpu_train_pass::let_through(std::size_t layer, const activations& a) {
-  const std::int64_t width = model_.config.layer_embedding, first = static_cast<std::int64_t>(layer) * width;
-  for_rows(rows_, [&](std::int64_t r, int) {
-    with_.kernels.geglu(token_rows(a.token_gates).row(r), numbers_of_tokens().row(r) + first, width,
-                        token_rows(token_active_).row(r));
+/// scratch().token_active of the gates.
+void cpu_train_tokens::let_through(const layer_rows& at) const {
+  rows_.for_each([&](std::int64_t r) {
+    rows_.kernels().geglu(at.a.token_gates.row(r), numbers_of(at, r), config_.layer_embedding,
+                          scratch_.token_active.row(r));
   });
 }
 
-void cpu_train_pass::finish_layer(std::size_t layer, activations& a, const_float_rows fed, float_rows out) {
-  const trained_layer& weights = model_.layers[layer];
-  if (weights.token_out.w.outs > 0) {
-    apply(weights, fed, a, into::set, {{linear_kind::token_gate, token_rows(a.token_gates)}});
-    let_through(layer, a);
-    apply(weights, token_rows(token_active_), a, into::set, {{linear_kind::token_out, hidden_rows(a.token_made)}});
-    if (out.data) add_normalized(weights.token_norm, fed, hidden_rows(a.token_made), out);
+void cpu_train_tokens::forward(const layer_rows& at, const_float_rows fed, float_rows out) {
+  if (at.weights.token_out.w.outs > 0) {
+    rows_.apply(at, fed, into::set, {{linear_kind::token_gate, at.a.token_gates}});
+    let_through(at);
+    rows_.apply(at, scratch_.token_active, into::set, {{linear_kind::token_out, at.a.token_made}});
+    if (out.data) rows_.add_normalized(at.weights.token_norm, fed, at.a.token_made, out);
   } else if (out.data) {
-    std::copy_n(fed.data, rows_ * strides_.hidden, out.data);
+    rows_.copy(fed, out);
   }
-  if (out.data) multiply_rows(out, weights.factor);
+  if (out.data) multiply(out, at.weights.factor);
 }
 
-void cpu_train_pass::multiply_rows(float_rows rows, const float* factor) {
-  if (!factor) return;
-  for_rows(rows_, [&](std::int64_t r, int) { with_.kernels.multiply(rows.row(r), model_.config.hidden, *factor); });
+/// Nothing where there is no factor.
+void cpu_train_tokens::multiply(float_rows rows, const float* factor) const {
+  if (factor) rows_.for_each([&](std::int64_t r) { rows_.kernels().multiply(rows.row(r), config_.hidden, *factor); });
 }
 
-void cpu_train_pass::finish_back(std::size_t layer, activations& a) {
-  const trained_layer& weights = model_.layers[layer];
-  const float_rows gradient = hidden_rows(gradient_), fed = hidden_rows(finished_);
-  multiply_rows(gradient, weights.factor);
+void cpu_train_tokens::backward(const layer_rows& at) {
+  const trained_layer& weights = at.weights;
+  const float_rows gradient = scratch_.gradient, fed = scratch_.finished;
+  multiply(gradient, weights.factor);
   if (weights.token_out.w.outs == 0) return;
-  add_normalized(weights.mlp_output_norm, middle_rows(a), hidden_rows(a.fed), fed);
-  const const_float_rows given = output_gradient(weights.token_norm, a.token_made);
-  const float_rows active = token_rows(token_active_), gates = token_rows(a.token_gates);
-  const std::int64_t width = model_.config.layer_embedding, first = static_cast<std::int64_t>(layer) * width;
-  let_through(layer, a);
-  apply_back(weights, active, a, {{linear_kind::token_out, given}}, {token_rows(token_gradient_), into::set});
-  for_rows(rows_, [&](std::int64_t r, int) {  // gates become their gradients, and the numbers need none
-    std::copy_n(numbers_of_tokens().row(r) + first, width, active.row(r));
-    kernels_.geglu_back(token_rows(token_gradient_).row(r), width, gates.row(r), active.row(r));
+  rows_.add_normalized(weights.mlp_output_norm, rows_.middle_of(at.a), at.a.fed, fed);
+  const const_float_rows given = rows_.output_gradient(weights.token_norm, at.a.token_made);
+  const float_rows active = scratch_.token_active, gates = at.a.token_gates;
+  const std::int64_t width = config_.layer_embedding;
+  let_through(at);
+  rows_.apply_back(at, active, {{linear_kind::token_out, given}}, {scratch_.dtoken_active});
+  rows_.for_each([&](std::int64_t r) {  // gates become their gradients, and the numbers need none
+    std::copy_n(numbers_of(at, r), width, active.row(r));
+    rows_.train_kernels().geglu_back(scratch_.dtoken_active.row(r), width, gates.row(r), active.row(r));
   });
-  apply_back(weights, fed, a, {{linear_kind::token_gate, gates}}, {gradient, into::add});
+  rows_.apply_back(at, fed, {{linear_kind::token_gate, gates}}, {gradient, into::add});
 }
 
 }  // namespace troupe

@@ -4,8 +4,8 @@
 #include "model/arch/device.hpp"
 #include "model/arch/gpu.hpp"
 #include "model/text/model_text.hpp"
+#include "model/train/passes/cpu_train_memory.hpp"
 #include "model/train/passes/cpu_train_pass.hpp"
-#include "model/train/passes/expert_pass.hpp"
 #include "model/train/passes/gpu_pass.hpp"
 
 namespace troupe {
@@ -16,7 +16,7 @@ namespace {
 void check_memory(const trained_model& model, const train_pass::options& chosen, int threads) {
   const auto free = free_memory({});
   const std::int64_t beside = chosen.bytes_beside;
-  const std::int64_t pass = chosen.device.is_cpu() ? cpu_train_pass::bytes(model, chosen, threads) : 0;
+  const std::int64_t pass = chosen.device.is_cpu() ? pass_bytes(model, chosen, threads) : 0;
   if (!free || pass + beside <= *free) return;
   const auto fail = [&](std::int64_t most, const std::string& what, std::string_view remedy) {
     throw full_error(fmt::format("the run takes {} MiB, {} of them for {}, and {} MiB are free: {}",
@@ -44,7 +44,7 @@ std::unique_ptr<train_pass> make_train_pass(const trained_model& model, const pa
         chosen.most_positions, model.config.rope.original_context);
   check_trainable(chosen.device, model.config);
   check_memory(model, chosen, with.pool.threads());
-  if (chosen.device.is_cpu()) return std::make_unique<cpu_train_pass>(model, with, std::move(chosen));
+  if (chosen.device.is_cpu()) return std::make_unique<cpu_train_pass>(model, with, chosen);
   return make_cuda_train_pass(model, parameters, with, std::move(chosen));
 }
 

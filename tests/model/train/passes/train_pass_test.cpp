@@ -48,8 +48,8 @@ void expect_known(const trained_model& model, thread_pool& pool, const train_pas
     return resident() - before;
   };
   const auto taken = static_cast<double>(taken_by(more) - taken_by(less));
-  const auto said = static_cast<double>(cpu_train_pass::bytes(model, more, pool.threads()) -
-                                        cpu_train_pass::bytes(model, less, pool.threads()));
+  const auto said =
+      static_cast<double>(pass_bytes(model, more, pool.threads()) - pass_bytes(model, less, pool.threads()));
   EXPECT_GT(said / taken, 0.65) << what << ": " << taken;  // memory that was freed before may be used again
   EXPECT_LT(said / taken, 1.5) << what << ": " << taken;
 }
