@@ -26,11 +26,12 @@ struct jobs_parts {
   /// Told when the journal or a job's lines begin to fail, and when the journal works again.
   std::function<void(const std::string& line)> say = [](const std::string&) {};
   batch_queue::options queue = {};
-  std::size_t in_flight = 512;                            ///< lines: enough to fill the batches
-  std::size_t answers_in_flight = 1 << 13;                ///< of all of them; a line may ask for many
-  std::size_t record_at_once = 256;                       ///< outputs in one transaction, at most
-  std::size_t most_unrecorded = 1 << 14;                  ///< outputs in memory while the disk takes none; then no
-  std::size_t most_unrecorded_bytes = 256 << 20;          ///< further lines begin
+  std::size_t in_flight = 512;              ///< lines: enough to fill the batches
+  std::size_t answers_in_flight = 1 << 13;  ///< of all of them; a line may ask for many
+  std::size_t record_at_once = 256;         ///< outputs in one transaction, at most
+  /// While the disk takes none, so many outputs wait in memory; then no further line begins.
+  std::size_t most_unrecorded = 1 << 14;
+  std::size_t most_unrecorded_bytes = 256 << 20;          ///< of the same
   duration record_after = std::chrono::milliseconds(20);  ///< outputs are written after so long, even if they are fewer
   duration post_interval = std::chrono::milliseconds(200);      ///< between updates of the board
   duration journal_retry = std::chrono::seconds(1);             ///< between attempts while the disk fails

@@ -100,8 +100,9 @@ class supervisor_state {
   std::optional<local_worker> local_;
   std::optional<worker_reporter> local_reporter_;  ///< of the same worker
   actor_clock clock_{self_};
-  instant started_, last_join_;  ///< of a worker
-  instant last_complete_;        ///< when a replica had all its workers, or all were placed anew for want of one
+  instant started_;        ///< when the cluster began
+  instant last_join_;      ///< when a worker last joined
+  instant last_complete_;  ///< when a replica had all its workers, or all were placed anew for want of one
 
   membership members_;
   std::map<std::string, worker_record> workers_;

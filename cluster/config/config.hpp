@@ -70,8 +70,8 @@ struct scheduler_settings {
 
   int max_batch_tokens = 2048;
   int max_mixed_prompt_tokens = 0;  ///< tokens of prompts in a step that also computes tokens of answers; 0: learned
-  int max_sequences = 256;          ///< not said, for a model that keeps states: sequences_with_states()
-  int kept_beginnings = 0;          ///< not from the file, for a model that keeps states: beginnings_with_states()
+  int max_sequences = 256;  ///< where the file says none and the model keeps states, as sequences_with_states() says
+  int kept_beginnings = 0;  ///< of a model that keeps states: as beginnings_with_states() says, never from the file
   std::uint64_t kv_memory = std::uint64_t{1} << 30;  ///< bytes of keys, values and states per replica
   int max_waiting = 4096;
   int adapter_patience = 64;  ///< steps that an adapter may be waited for before others give way
