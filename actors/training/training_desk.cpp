@@ -69,8 +69,8 @@ training_desk_state::handle::behavior_type training_desk_state::make_behavior() 
   };
 }
 
-training_desk_state::record* training_desk_state::find(const std::string& job) {
-  const auto found = jobs_.find(job);
+training_desk_state::record* training_desk_state::find(const std::string& id) {
+  const auto found = jobs_.find(id);
   return found == jobs_.end() ? nullptr : &found->second;
 }
 

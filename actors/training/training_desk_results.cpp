@@ -35,20 +35,20 @@ void write_success(journal& book, const std::string& id, const training_spec& sp
 }
 
 template <class Texts>
-auto append(journal& book, const std::string& job, const Texts& events) {
+auto append(journal& book, const std::string& id, const Texts& events) {
   std::vector<event_record> records;
   for (const auto& [kind, text] : events) records.push_back({kind, text});
-  return book.append_events(job, records);
+  return book.append_events(id, records);
 }
 
 }  // namespace
 
 /// If many events wait (the disk may be full for days), the oldest point of the loss curve is dropped.
-void training_desk_state::note_event(const std::string& job, std::string kind, std::string text) {
+void training_desk_state::note_event(const std::string& id, std::string kind, std::string text) {
   constexpr std::size_t most_waiting = 300;
-  record* known = find(job);
-  if (!known) return;
-  event_texts& events = known->events;
+  record* job = find(id);
+  if (!job) return;
+  event_texts& events = job->events;
   if (events.size() >= most_waiting) {
     const auto point = std::find_if(events.begin(), events.end(), [](auto& each) { return each.first == "metrics"; });
     events.erase(point == events.end() ? events.begin() : point);
