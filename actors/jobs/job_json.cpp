@@ -61,7 +61,7 @@ json job_json(const job_info& job, const fine_tunes_by_job& fine_tunes, const jo
   const auto found = fine_tunes.find(job.spec.id);
   if (found != fine_tunes.end() && !is_finished(job.state)) made.update(figures_json(found->second));
   const bool is_told = made.contains("loss");
-  if (job.spec.kind != "batch" && !is_told) made.update(last_points(book, job));
+  if (!job.spec.is_batch() && !is_told) made.update(last_points(book, job));
   return made;
 }
 

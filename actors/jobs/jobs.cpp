@@ -105,7 +105,7 @@ void jobs_state::take_up() try {
   begin_training theirs;
   for (const job_info& listed : parts_.book->unfinished()) {
     const job_info job = *parts_.book->find(listed.spec.id);  // with its options
-    if (job.spec.kind != "batch") theirs.unfinished.push_back(job);
+    if (!job.spec.is_batch()) theirs.unfinished.push_back(job);
     try {
       activate(job);
     } catch (const std::exception& error) {  // an earlier build may have accepted options that this one refuses
@@ -120,7 +120,7 @@ void jobs_state::take_up() try {
 }
 
 void jobs_state::activate(const job_info& job) {
-  if (job.spec.kind != "batch") return;
+  if (!job.spec.is_batch()) return;
   batch_terms terms = read_batch_terms(job.spec.options);
   queue_.add({job.spec.id, job.spec.tenant, job.spec.options, std::move(terms.endpoint), terms.weight});
 }

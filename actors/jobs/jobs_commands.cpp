@@ -78,7 +78,7 @@ std::string jobs_state::result_of(const client_command& command, const command_f
   const std::string& id = job.spec.id;
   if (command.name == "job.get") {
     json made = job_json(job, parts_.board->fine_tunes(), *parts_.book);
-    if (job.spec.kind != "batch") made["options"] = json::parse(job.spec.options, nullptr, false);
+    if (!job.spec.is_batch()) made["options"] = json::parse(job.spec.options, nullptr, false);
     return dump(made);
   }
   if (command.name == "job.outputs") return outputs(job, arguments);
@@ -96,7 +96,7 @@ std::string jobs_state::create(const command_fields& from) {
   const json* options = from.find("options");
   if (options && !options->is_object()) refuse("job.create: \"options\" is no JSON object");
   const job_spec spec{.id = text_of(from, "id"),
-                      .kind = "batch",
+                      .kind = batch_kind,
                       .tenant = from.text("tenant").value_or(""),
                       .options = options ? options->dump() : "{}",
                       .lines = count_of(from, "lines"),
@@ -124,7 +124,7 @@ std::string jobs_state::cancel(const job_info& asked) {
   job_info job;
   parts_.book->at_once([&] {  // throws if the disk fails; then the job goes on
     job = value_of(parts_.book->cancel(id));
-    if (job.spec.kind != "batch" && !is_finished(asked.state))
+    if (!job.spec.is_batch() && !is_finished(asked.state))
       (void)parts_.book->append_event(id, "message", dump({{"level", "info"}, {"text", "cancelled"}}));
   });
   drop_lines_of(id);
@@ -142,7 +142,7 @@ std::string jobs_state::forget(const job_info& job) {
 }
 
 std::string jobs_state::tell_of_change(const job_info& job) {
-  if (job.spec.kind != "batch") tell(training_, job_changed{job.spec.id, job.state});
+  if (!job.spec.is_batch()) tell(training_, job_changed{job.spec.id, job.state});
   post();
   return dump(job_json(job));
 }

@@ -185,7 +185,7 @@ void training_desk_state::tell_what_to_keep(const std::string& name) {
                 if (found == trainers_.end()) return;
                 keep_jobs kept{intake_.jobs()};
                 for (const job_info& job : unfinished)
-                  if (job.spec.kind != "batch") kept.jobs.push_back(job.spec.id);
+                  if (!job.spec.is_batch()) kept.jobs.push_back(job.spec.id);
                 tell(found->second.actor, std::move(kept));
               });
 }

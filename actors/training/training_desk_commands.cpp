@@ -179,7 +179,7 @@ void training_desk_state::make_job(const std::string& id, const std::string& ten
   spec.reading = found.reading;
   ask_journal(
       [wanted =
-           job_spec{.id = id, .kind = "fine-tune", .tenant = tenant, .options = to_json(spec), .name = spec.adapter},
+           job_spec{.id = id, .kind = fine_tune_kind, .tenant = tenant, .options = to_json(spec), .name = spec.adapter},
        message = accepted_message(found)](journal& book) -> result<job_info, journal_error> {
         const auto made = book.create_job(wanted);
         if (!made) return made.error();

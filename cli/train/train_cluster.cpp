@@ -152,7 +152,7 @@ int report(const json& job, const std::string& flags, const std::string& chat, b
 }  // namespace
 
 void check_is_training(const json& job) {
-  if (job.value("kind", "") == "batch")
+  if (job.value("kind", "") == batch_kind)
     refuse("job {0} is a batch: troupe jobs collect {0} writes its answers", job.value("id", ""));
 }
 
