@@ -3,6 +3,7 @@
 // Reading checks everything that can be checked without the model; placement checks what needs the number of layers.
 // The first thing that is wrong is refused in one line, `file:line:column: what is wrong: what to do`.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -26,6 +27,7 @@ struct layer_range {
 };
 
 enum class node_role : std::uint8_t { router, scheduler, worker, trainer };
+inline constexpr std::array all_roles{node_role::router, node_role::scheduler, node_role::worker, node_role::trainer};
 
 struct node_config {
   std::string name;
