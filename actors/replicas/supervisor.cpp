@@ -239,7 +239,7 @@ void supervisor_state::refuse_no_worker(const std::string& name) const {
 /// A worker's requests go on elsewhere, then its node ends.
 std::string supervisor_state::drain(const client_command& command) {
   const command_fields arguments(command.arguments, command.name);
-  const std::string name = text_of(arguments, "name");
+  const std::string name = arguments.required_text("name");
   const auto found = workers_.find(name);
   if (found == workers_.end()) refuse_no_worker(name);
   const worker_record going = found->second;

@@ -46,13 +46,13 @@ void training_desk_state::run(command_call& call) {
 
 std::string training_desk_state::take_data(const std::string& arguments) {
   const command_fields from(arguments, "train.data");
-  const std::string id = text_of(from, "id");
+  const std::string id = from.required_text("id");
   const auto offset = from.integer("offset").value_or(0);
   if (offset < 0) refuse("train.data: \"offset\" is {}", offset);
   if (find(id)) refuse("job {}: was accepted already", id);
   if (creating_.contains(id)) refuse("job {}: what was sent is being read", id);
-  const auto there =
-      intake_.add_piece(id, text_of(from, "file"), static_cast<std::uint64_t>(offset), from.text("text").value_or(""));
+  const auto there = intake_.add_piece(id, from.required_text("file"), static_cast<std::uint64_t>(offset),
+                                       from.text("text").value_or(""));
   return dump({{"received", there}});
 }
 
@@ -84,7 +84,7 @@ void training_desk_state::create(const command_call& call) {
 training_desk_state::order training_desk_state::read_order(const std::string& arguments) {
   const command_fields from(arguments, "the fine-tune");
   order asked;
-  asked.job = text_of(from, "id");
+  asked.job = from.required_text("id");
   const json* options = from.find("options");
   if (!options || !options->is_object()) refuse("the fine-tune: \"options\" is missing");
   check_training_id(asked.job);
