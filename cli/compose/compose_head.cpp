@@ -69,7 +69,7 @@ void head_node::start() {
 }
 
 void head_node::start_own_supervisor(std::uint32_t reign) {
-  supervisor_parts parts = supervisor_of(site_, reign);
+  supervisor_parts parts = supervisor_parts_of(site_, reign);
   parts.links = &links_;
   parts.router = router_;
   parts.directory = directory_;
