@@ -56,7 +56,8 @@ class line_listener final : public answer_listener {
 jobs_state::jobs_state(handle::pointer self, jobs_parts parts)
     : self_(self),
       parts_(std::move(parts)),
-      queue_(parts_.queue, [this](const std::string& job, std::uint64_t from) { return read_lines(job, from); }) {
+      queue_(parts_.queue, [this](const std::string& job, std::uint64_t from) { return read_lines(job, from); }),
+      outputs_(parts_.unrecorded) {
   post();
 }
 
@@ -150,7 +151,7 @@ void jobs_state::pump() {
 }
 
 bool jobs_state::has_room() const {
-  if (in_flight_.size() >= parts_.in_flight || is_full_of_outputs()) return false;
+  if (in_flight_.size() >= parts_.in_flight || outputs_.is_full()) return false;
   std::size_t answers = 0;
   for (const auto& [request, line] : in_flight_) answers += line.answers;
   return answers < parts_.answers_in_flight;
@@ -264,8 +265,7 @@ void jobs_state::keep_output(const line& from, std::string text, bool ok) {
                                   text.size(), largest_output));
     ok = false;
   }
-  output_bytes_ += text.size();
-  outputs_.push_back({from.job, from.index, std::move(text), ok});
+  outputs_.add({from.job, from.index, std::move(text), ok});
   record_soon();
 }
 

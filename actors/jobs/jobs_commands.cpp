@@ -120,10 +120,7 @@ std::string jobs_state::cancel(const job_info& asked) {
       (void)parts_.book->append_event(id, "message", dump({{"level", "info"}, {"text", "cancelled"}}));
   });
   drop_lines_of(id);
-  std::erase_if(outputs_, [&](const output& each) {
-    if (each.job == id) output_bytes_ -= each.text.size();
-    return each.job == id;
-  });
+  outputs_.drop_job(id);
   return tell_of_change(job);
 }
 
