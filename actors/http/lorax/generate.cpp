@@ -1,7 +1,7 @@
 #include "actors/http/lorax/generate.hpp"
 
-#include "actors/http/answers/answer_request.hpp"
 #include "actors/http/answers/answer_text.hpp"
+#include "actors/http/answers/order_fields.hpp"
 #include "actors/http/json_text.hpp"
 #include "actors/http/lorax/generate_errors.hpp"
 #include "actors/http/lorax/generate_input_impl.hpp"
