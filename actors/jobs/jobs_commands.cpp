@@ -117,7 +117,7 @@ std::string jobs_state::cancel(const job_info& asked) {
   parts_.book->at_once([&] {  // throws if the disk fails; then the job goes on
     job = value_of(parts_.book->cancel(id));
     if (!job.spec.is_batch() && !is_finished(asked.state))
-      (void)parts_.book->append_event(id, "message", dump({{"level", "info"}, {"text", "cancelled"}}));
+      (void)parts_.book->append_event(id, message_event, message_text("info", "cancelled"));
   });
   drop_lines_of(id);
   outputs_.drop_job(id);

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "actors/jobs/job_json.hpp"
 #include "base/error.hpp"
 
 namespace troupe {
@@ -221,7 +222,7 @@ void training_desk_state::say_who_waits() {
         "{} made no step for {} s: it runs when nothing else wants its machine's processors; "
         "training.idle_priority and training.may_delay in the cluster's file can give it more",
         trainers_of(leases), seconds);
-    note_event(id, "message", message_text("warn", text));
+    note_event(id, message_event, message_text("warn", text));
     write_events(id);
   }
 }

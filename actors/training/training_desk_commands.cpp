@@ -183,7 +183,7 @@ void training_desk_state::make_job(const std::string& id, const std::string& ten
        message = accepted_message(found)](journal& book) -> result<job_info, journal_error> {
         const auto made = book.create_job(wanted);
         if (!made) return made.error();
-        (void)book.append_event(wanted.id, "message", message);
+        (void)book.append_event(wanted.id, message_event, message);
         return book.seal(wanted.id);
       },
       [this, id, spec, found](const result<job_info, journal_error>& sealed) {

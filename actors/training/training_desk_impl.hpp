@@ -118,7 +118,6 @@ class training_desk_state {
   void note_event(const std::string& id, std::string kind, std::string text);
   void write_events(const std::string& id);
   event_texts last_events(const std::string& id, std::string message);
-  static std::string message_text(const char* level, const std::string& text);
   template <class Ending>
   void end_in_journal(const std::string& id, std::string message, Ending ending);
   template <class Use>

@@ -117,10 +117,10 @@ class follower {
 
  private:
   void show(const std::string& kind, const json& data) {
-    if (kind == "message" && data.is_object()) {
+    if (kind == message_event && data.is_object()) {
       training_display::note(one_line(data.value("text", "")));
       has_chats_ |= data.value("chats", std::int64_t{0}) > 0;
-    } else if (kind == "metrics" && data.contains("validation_loss") && display_) {
+    } else if (kind == metrics_event && data.contains("validation_loss") && display_) {
       display_->show(data.value("step", std::int64_t{0}),
                      {data.value("validation_loss", 0.0), data.value("validation_accuracy", 0.0)});
     }

@@ -74,10 +74,14 @@ struct line_record {
   bool ok = true;
 };
 
+inline constexpr const char* message_event = "message";
+inline constexpr const char* metrics_event = "metrics";
+inline constexpr const char* checkpoint_event = "checkpoint";
+
 struct job_event {
   std::uint64_t number = 0;  ///< counts a job's events from 1
   std::int64_t at = 0;       ///< seconds since 1970
-  std::string kind;          ///< "message", "metrics", "checkpoint"
+  std::string kind;          ///< message_event, metrics_event or checkpoint_event
   std::string text;          ///< JSON; not looked into
 };
 

@@ -77,7 +77,7 @@ class event_list : public std::enable_shared_from_this<event_list> {
     const bool goes_on = record.at("has_older") && events.size() > figures_before;
     const std::size_t first = goes_on ? figures_before : 0;
     for (std::size_t i = events.size(); i-- > first;) {
-      if (only_checkpoints_ && events[i].value("kind", "") != "checkpoint") continue;
+      if (only_checkpoints_ && events[i].value("kind", "") != checkpoint_event) continue;
       const json entry = only_checkpoints_ ? checkpoint_json(id, adapter, events, i) : event_json(id, events[i]);
       if (!page_.add(entry["id"], [&] { return entry; })) return reply_json(call_.exchange, page_.finish());
     }
