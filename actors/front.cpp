@@ -15,8 +15,12 @@ std::shared_ptr<adapter_shelf> make_shelf(const front_parts& parts) {
   options.quantization = parts.quantization;
   auto shelf = std::make_shared<adapter_shelf>(std::move(options), parts.book->load_catalogue());
   for (const preloaded_adapter& each : config.adapters.preload)
-    at_key(config, "adapters.preload",
-           [&] { each.folder.empty() ? shelf->preload(each.name) : shelf->preload(each.name, each.folder); });
+    at_key(config, "adapters.preload", [&] {
+      if (each.folder.empty())
+        shelf->preload(each.name);
+      else
+        shelf->preload(each.name, each.folder);
+    });
   parts.book->save(shelf->take_changes());
   shelf->keep_changes();
   return shelf;

@@ -164,7 +164,10 @@ void client_desk_state::begin(incoming<client_request>& request) {
   const client_request_name whose{request.link, asked.id, parts_.numbers->next()};
   open.emplace(asked.id, open_request{whose.request});
   const bool is_short = bytes_of(asked) <= longest_at_once && !asked.sampling.constraint;
-  is_short ? pass_on(whose, reader().read(asked, whose)) : read_later(whose, std::move(request.message));
+  if (is_short)
+    pass_on(whose, reader().read(asked, whose));
+  else
+    read_later(whose, std::move(request.message));
 }
 
 /// Other actors share this one's thread. What was cancelled before its turn comes is not read.

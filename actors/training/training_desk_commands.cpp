@@ -187,8 +187,10 @@ void training_desk_state::make_job(const std::string& id, const std::string& ten
         return book.seal(wanted.id);
       },
       [this, id, spec, found](const result<job_info, journal_error>& sealed) {
-        const auto refusal = refusal_of([&] { (void)value_of(sealed); });
-        refusal ? refuse_job(id, *refusal) : take_in(*sealed, spec, found);
+        if (const auto refusal = refusal_of([&] { (void)value_of(sealed); }))
+          refuse_job(id, *refusal);
+        else
+          take_in(*sealed, spec, found);
       },
       [this, id](const std::string& why) { refuse_job(id, journal_failed(why)); });
 }

@@ -144,7 +144,10 @@ void training_desk_state::try_fetching(const std::string& id, const std::functio
   try {
     work();
   } catch (const std::exception& error) {
-    may_pass(error) ? pause_with(id, error.what()) : fail(id, error.what());
+    if (may_pass(error))
+      pause_with(id, error.what());
+    else
+      fail(id, error.what());
   }
 }
 
