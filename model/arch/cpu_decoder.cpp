@@ -227,7 +227,10 @@ void cpu_decoder::normalize_heads(const pass& batch, const norm_weights& norm, f
 void cpu_decoder::feed_forward(const pass& batch, std::int64_t layer, float_rows hidden) {
   const layer_weights& weights = weights_of(layer);
   const bool mixes = !weights.experts.empty(), apart = model_->config.experts.apart;
-  if (mixes) apart ? mix_experts_apart(batch, weights, hidden) : mix_experts(batch, weights, hidden);
+  if (mixes && apart)
+    mix_experts_apart(batch, weights, hidden);
+  else if (mixes)
+    mix_experts(batch, weights, hidden);
   if (!weights.up.w.weights) return;
   const float_rows normed{normed_.data(), hidden_stride()};
   const float_rows up{up_.data(), mlp_stride_}, gate{gate_.data(), mlp_stride_};

@@ -46,7 +46,10 @@ void cpu_decoder::run_delta(const pass& batch, std::int64_t layer, float_rows hi
   multiply(batch, layer, normed, in);
   const std::int64_t convolved = 2 * config.key_heads + config.value_heads;
   for_parts(batch, convolved + 1, [&](const pass_sequence& sequence, std::int64_t part) {
-    part < convolved ? convolve_part(sequence, layer, part) : find_shares(sequence, layer);
+    if (part < convolved)
+      convolve_part(sequence, layer, part);
+    else
+      find_shares(sequence, layer);
   });
   for_parts(batch, config.value_heads,
             [&](const pass_sequence& sequence, std::int64_t head) { run_delta_head(sequence, layer, head); });
