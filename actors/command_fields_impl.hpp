@@ -1,5 +1,7 @@
 // Reads the arguments of clients' commands.
 #pragma once
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -22,12 +24,19 @@ class command_fields : detail::parsed_arguments, public detail::json_fields<json
       : parsed_arguments{detail::parse_json_as<json>(arguments, where)}, json_fields(parsed, where) {}
   command_fields(const command_fields&) = delete;  // the fields refer to `parsed`
   command_fields& operator=(const command_fields&) = delete;
-};
 
-inline std::string text_of(const command_fields& arguments, std::string_view key) {
-  const auto text = arguments.text(key);
-  if (!text || text->empty()) refuse("{}: \"{}\" is missing", arguments.where(), key);
-  return *text;
-}
+  /// These throw input_error where the argument is missing; no text may be empty.
+  std::string required_text(std::string_view key) const {
+    const auto found = text(key);
+    if (!found || found->empty()) refuse("{}: \"{}\" is missing", where(), key);
+    return *found;
+  }
+  std::uint64_t count(std::string_view key, std::optional<std::int64_t> otherwise = {}) const {
+    const auto number = has(key) ? integer(key) : otherwise;
+    if (!number) refuse("{}: \"{}\" is missing", where(), key);
+    if (*number < 0) refuse("{}: \"{}\" is {}: use 0 or more", where(), key, *number);
+    return static_cast<std::uint64_t>(*number);
+  }
+};
 
 }  // namespace troupe

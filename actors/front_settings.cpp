@@ -17,7 +17,7 @@ journal::options journal_options_of(const cluster_config& config) {
 
 /// The folder where adapters are looked for is by default also the store. They do not collide: sources have names, and
 /// the store's copies are named by digests.
-adapter_shelf::options shelf_of(const cluster_config& config) {
+adapter_shelf::options shelf_options_of(const cluster_config& config) {
   adapter_shelf::options options;
   options.store = config.state_dir / "adapters";
   options.source = config.adapters.dir;
@@ -26,7 +26,7 @@ adapter_shelf::options shelf_of(const cluster_config& config) {
   return options;
 }
 
-jobs_parts jobs_of(const front_parts& parts, const front_handles& made) {
+jobs_parts jobs_parts_of(const front_parts& parts, const front_handles& made) {
   return {.book = parts.book,
           .prompts = parts.prompts,
           .numbers = made.numbers,
@@ -37,7 +37,7 @@ jobs_parts jobs_of(const front_parts& parts, const front_handles& made) {
           .keep = std::chrono::days(parts.config->keep_jobs_days)};
 }
 
-training_desk_parts training_of(const front_parts& parts, const front_handles& made) {
+training_desk_parts training_parts_of(const front_parts& parts, const front_handles& made) {
   const cluster_config& config = *parts.config;
   return {.jobs = made.jobs,
           .store = made.store,
@@ -57,7 +57,7 @@ training_desk_parts training_of(const front_parts& parts, const front_handles& m
           .adapter_folder = config.adapters.dir};
 }
 
-gateway_parts gateway_of(const front_parts& parts, const front_handles& made) {
+gateway_parts gateway_parts_of(const front_parts& parts, const front_handles& made) {
   return {.router = parts.router,
           .store = made.store,
           .prompts = parts.prompts,

@@ -12,10 +12,10 @@ namespace troupe {
 
 /// Where the head's journal is, and what does not go without it.
 journal::options journal_options_of(const cluster_config& config);
-adapter_shelf::options shelf_of(const cluster_config& config);  ///< without what the model says
+adapter_shelf::options shelf_options_of(const cluster_config& config);  ///< without what the model says
 // `made` holds what start_front has made before.
-jobs_parts jobs_of(const front_parts& parts, const front_handles& made);
-training_desk_parts training_of(const front_parts& parts, const front_handles& made);
-gateway_parts gateway_of(const front_parts& parts, const front_handles& made);
+jobs_parts jobs_parts_of(const front_parts& parts, const front_handles& made);
+training_desk_parts training_parts_of(const front_parts& parts, const front_handles& made);
+gateway_parts gateway_parts_of(const front_parts& parts, const front_handles& made);
 
 }  // namespace troupe

@@ -381,11 +381,15 @@ using supervisor_actor =
 
 // --- clients on the wire ---
 
-/// The gateway's thread to client desk: a client's request has ended.
-struct client_done {
+/// Which request of which client.
+struct client_request_name {
   link_id link;
   std::uint64_t id = 0;  ///< the client's, which may have cancelled it and given the id to another one
   request_id request;
+};
+/// The gateway's thread to client desk: a client's request has ended.
+struct client_done {
+  client_request_name whose;
 };
 
 /// Speaks with clients on the wire.

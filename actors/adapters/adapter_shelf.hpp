@@ -59,9 +59,10 @@ class adapter_shelf {
   adapter_entry load(const std::string& text);
   /// For a head that starts: "name" publishes the folder or file of that name in `source` if the name never had its
   /// contents. If it had them, whatever has become of them since (others answer, or they were unloaded) stays as it is.
-  /// So it does without a folder. "name@2" loads that version again.
+  /// So do all versions where there is no such folder or file; then it throws input_error unless there is one.
+  /// "name@2" loads that version again.
   void preload(const std::string& text);
-  /// The same with any.
+  /// The same with a folder or file anywhere.
   void preload(const std::string& name, const std::filesystem::path& source);
   /// For a request that names an adapter which is not published.
   adapter_entry find_or_publish(const std::string& name);

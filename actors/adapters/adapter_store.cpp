@@ -156,7 +156,7 @@ void adapter_store_state::load(const command_call& call) {
   std::optional<adapter_shelf::candidate> copy;
   command_answer answer = answer_of([&] {
     const command_fields arguments(call.command.arguments, call.command.name);
-    const std::string adapter = text_of(arguments, "name");
+    const std::string adapter = arguments.required_text("name");
     const auto path = arguments.text("path");
     // The system would take it for what stands before that.
     if (path && path->find('\0') != path->npos) refuse("the folder's path has a NUL character, which no path can have");
@@ -249,7 +249,7 @@ void adapter_store_state::end_overdue() {
 std::string adapter_store_state::carry_out(const client_command& command) {
   const command_fields arguments(command.arguments, command.name);
   if (command.name == "adapters.list") return parts_.shelf->list_json(arguments.text("after").value_or(""));
-  const std::string adapter = text_of(arguments, "name");
+  const std::string adapter = arguments.required_text("name");
   if (command.name == "adapters.unload") return to_json(parts_.shelf->unload(adapter));
   if (command.name == "adapters.rollback") return to_json(parts_.shelf->rollback(adapter, ordinal_of(arguments)));
   if (command.name == "adapters.files") return to_json(parts_.shelf->details_of(adapter));

@@ -40,7 +40,7 @@ std::string told_of(const command_answer& answer, const command_outcome& outcome
 api_context::api_context(http_parts parts)
     : http_parts(std::move(parts)),
       keys(api_keys_file(state_dir), need_keys, log),
-      files(state_dir / "files", files_of_key),
+      files(state_dir / "files", file_bytes_per_key),
       created(std::time(nullptr)) {}
 
 void run_command(const command_actor& to, client_command command, const std::shared_ptr<http_exchange>& exchange,

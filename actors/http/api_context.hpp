@@ -34,7 +34,7 @@ struct http_parts {
   bool log_bodies = false;                        ///< put bodies into these lines; otherwise no prompt's text is logged
   std::vector<std::string> origins{};             ///< of web pages from elsewhere that may ask, too
   bool need_keys = false;                         ///< also while there are none
-  std::uint64_t files_of_key = UINT64_MAX;        ///< bytes that the uploaded files of one may take
+  std::uint64_t file_bytes_per_key = UINT64_MAX;  ///< that the uploaded files of one may take
   std::shared_ptr<task_thread> work = std::make_shared<task_thread>();  ///< stopped together with the server
   /// For files and batches, which may be large, so that no answer waits behind them. Stopped together with the server.
   std::shared_ptr<task_thread> file_work = std::make_shared<task_thread>();

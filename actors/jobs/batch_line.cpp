@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "actors/requests/constraint_fields.hpp"
-#include "actors/requests/logprobs_json.hpp"
+#include "actors/requests/own_logprobs_json.hpp"
 #include "actors/requests/request_fields_impl.hpp"
 #include "actors/requests/sampling_fields.hpp"
 #include "base/edit_distance.hpp"
@@ -99,7 +99,7 @@ class own_line_format final : public answer_format {
               {"finish_reason", answer.end.finish},
               {"prompt_tokens", usage.prompt_tokens},
               {"adapter", answer.end.adapter.empty() ? json(nullptr) : json(answer.end.adapter)}};
-    if (!answer.details.empty()) made["logprobs"] = logprobs_json(answer.details);
+    if (!answer.details.empty()) made["logprobs"] = own_logprobs_json(answer.details);
     return dump(made);
   }
 };

@@ -32,11 +32,11 @@ json figures_json(const fine_tune_figures& figures) {
 json last_points(const journal& book, const job_info& job) {
   constexpr std::uint64_t looked_at = 4;  // the very last event may hold only a validation loss
   json made = json::object();
-  const auto last = book.last_event(job.spec.id, "metrics");
+  const auto last = book.last_event(job.spec.id, metrics_event);
   if (!last) return made;
   for (const job_event& each : book.events(job.spec.id, last->number - std::min(last->number, looked_at), looked_at)) {
     const json point = json::parse(each.text, nullptr, false);
-    if (each.kind != "metrics" || !point.is_object()) continue;
+    if (each.kind != metrics_event || !point.is_object()) continue;
     for (const char* key : {"step", "steps", "tokens", "loss", "validation_loss"})
       if (point.contains(key)) made[key] = point[key];
   }
@@ -61,7 +61,7 @@ json job_json(const job_info& job, const fine_tunes_by_job& fine_tunes, const jo
   const auto found = fine_tunes.find(job.spec.id);
   if (found != fine_tunes.end() && !is_finished(job.state)) made.update(figures_json(found->second));
   const bool is_told = made.contains("loss");
-  if (job.spec.kind != "batch" && !is_told) made.update(last_points(book, job));
+  if (!job.spec.is_batch() && !is_told) made.update(last_points(book, job));
   return made;
 }
 
@@ -69,6 +69,10 @@ json job_event_json(const job_event& event) {
   json data = json::parse(event.text, nullptr, false);
   if (data.is_discarded()) data = event.text;
   return {{"number", event.number}, {"at", event.at}, {"kind", event.kind}, {"data", std::move(data)}};
+}
+
+std::string message_text(const char* level, const std::string& text) {
+  return dump({{"level", level}, {"text", text}});
 }
 
 }  // namespace troupe

@@ -17,5 +17,7 @@ nlohmann::ordered_json job_json(const job_info& job);
 /// has told any since the head began.
 nlohmann::ordered_json job_json(const job_info& job, const fine_tunes_by_job& fine_tunes, const journal& book);
 nlohmann::ordered_json job_event_json(const job_event& event);
+/// What a message_event holds. `level`: "info", "warn" or "error".
+std::string message_text(const char* level, const std::string& text);
 
 }  // namespace troupe

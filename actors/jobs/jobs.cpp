@@ -56,7 +56,8 @@ class line_listener final : public answer_listener {
 jobs_state::jobs_state(handle::pointer self, jobs_parts parts)
     : self_(self),
       parts_(std::move(parts)),
-      queue_(parts_.queue, [this](const std::string& job, std::uint64_t from) { return read_lines(job, from); }) {
+      queue_(parts_.queue, [this](const std::string& job, std::uint64_t from) { return read_lines(job, from); }),
+      outputs_(parts_.unrecorded) {
   post();
 }
 
@@ -105,7 +106,7 @@ void jobs_state::take_up() try {
   begin_training theirs;
   for (const job_info& listed : parts_.book->unfinished()) {
     const job_info job = *parts_.book->find(listed.spec.id);  // with its options
-    if (job.spec.kind != "batch") theirs.unfinished.push_back(job);
+    if (!job.spec.is_batch()) theirs.unfinished.push_back(job);
     try {
       activate(job);
     } catch (const std::exception& error) {  // an earlier build may have accepted options that this one refuses
@@ -120,7 +121,7 @@ void jobs_state::take_up() try {
 }
 
 void jobs_state::activate(const job_info& job) {
-  if (job.spec.kind != "batch") return;
+  if (!job.spec.is_batch()) return;
   batch_terms terms = read_batch_terms(job.spec.options);
   queue_.add({job.spec.id, job.spec.tenant, job.spec.options, std::move(terms.endpoint), terms.weight});
 }
@@ -150,7 +151,7 @@ void jobs_state::pump() {
 }
 
 bool jobs_state::has_room() const {
-  if (in_flight_.size() >= parts_.in_flight || is_full_of_outputs()) return false;
+  if (in_flight_.size() >= parts_.in_flight || outputs_.is_full()) return false;
   std::size_t answers = 0;
   for (const auto& [request, line] : in_flight_) answers += line.answers;
   return answers < parts_.answers_in_flight;
@@ -264,8 +265,7 @@ void jobs_state::keep_output(const line& from, std::string text, bool ok) {
                                   text.size(), largest_output));
     ok = false;
   }
-  output_bytes_ += text.size();
-  outputs_.push_back({from.job, from.index, std::move(text), ok});
+  outputs_.add({from.job, from.index, std::move(text), ok});
   record_soon();
 }
 

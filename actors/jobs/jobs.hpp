@@ -11,6 +11,7 @@
 #include "actors/jobs/batch_line.hpp"
 #include "actors/status_board.hpp"
 #include "cluster/batches/batch_queue.hpp"
+#include "cluster/batches/unrecorded_outputs.hpp"
 #include "cluster/journal/journal.hpp"
 
 namespace troupe {
@@ -26,11 +27,10 @@ struct jobs_parts {
   /// Told when the journal or a job's lines begin to fail, and when the journal works again.
   std::function<void(const std::string& line)> say = [](const std::string&) {};
   batch_queue::options queue = {};
+  unrecorded_outputs::options unrecorded = {};
   std::size_t in_flight = 512;                            ///< lines: enough to fill the batches
   std::size_t answers_in_flight = 1 << 13;                ///< of all of them; a line may ask for many
   std::size_t record_at_once = 256;                       ///< outputs in one transaction, at most
-  std::size_t most_unrecorded = 1 << 14;                  ///< outputs in memory while the disk takes none; then no
-  std::size_t most_unrecorded_bytes = 256 << 20;          ///< further lines begin
   duration record_after = std::chrono::milliseconds(20);  ///< outputs are written after so long, even if they are fewer
   duration post_interval = std::chrono::milliseconds(200);      ///< between updates of the board
   duration journal_retry = std::chrono::seconds(1);             ///< between attempts while the disk fails
@@ -55,12 +55,6 @@ class jobs_state {
     std::unique_ptr<answer_format> format = {};
     std::vector<request_id> requests = {};  ///< the first one names the line
     std::size_t answers = 0;
-  };
-  struct output {
-    std::string job;
-    std::uint64_t index = 0;
-    std::string text;
-    bool ok = true;
   };
 
   // jobs_commands.cpp
@@ -95,7 +89,6 @@ class jobs_state {
   bool has_room() const;
 
   // jobs_journal.cpp
-  bool is_full_of_outputs() const;
   void record_soon();
   void record();
   bool end_complete_jobs();
@@ -119,9 +112,8 @@ class jobs_state {
 
   batch_queue queue_;
   std::unordered_map<request_id, line> in_flight_;  ///< by the first of their requests
-  std::vector<output> outputs_;                     ///< that are not on the disk yet
-  std::size_t output_bytes_ = 0;                    ///< of their texts
-  std::deque<use_journal> unused_;                  ///< that the disk did not take, in order
+  unrecorded_outputs outputs_;
+  std::deque<use_journal> unused_;  ///< that the disk did not take, in order
   bool is_to_take_up_ = false, record_due_ = false, post_due_ = false, pump_due_ = false;
   bool is_failing_ = false;  ///< people were told that the journal fails, and not yet that it works again
   bool will_retry_ = false;  ///< it failed in the last attempt, and the next one is on its way

@@ -18,14 +18,6 @@ constexpr std::size_t page_bytes = 512 << 10;
 /// Of what the HTTP server alone asks for, which is in this process.
 constexpr std::size_t own_page_bytes = 5 << 20;
 
-std::uint64_t count_of(const command_fields& arguments, std::string_view key,
-                       std::optional<std::int64_t> otherwise = {}) {
-  const auto number = arguments.has(key) ? arguments.integer(key) : otherwise;
-  if (!number) refuse("{}: \"{}\" is missing", arguments.where(), key);
-  if (*number < 0) refuse("{}: \"{}\" is {}: use 0 or more", arguments.where(), key, *number);
-  return static_cast<std::uint64_t>(*number);
-}
-
 /// Jobs of somebody else are unknown to an owner who asks.
 std::optional<job_info> find_job(const journal& book, const command_fields& asked, const std::string& id) {
   auto job = book.find(id);
@@ -35,7 +27,7 @@ std::optional<job_info> find_job(const journal& book, const command_fields& aske
 }
 
 job_info known_job(const journal& book, const command_fields& asked) {
-  const std::string id = text_of(asked, "id");
+  const std::string id = asked.required_text("id");
   auto job = find_job(book, asked, id);
   if (!job) throw unknown_error(fmt::format("job {}: there is none: see `troupe jobs`", id.substr(0, 64)));
   return *std::move(job);
@@ -65,11 +57,11 @@ std::string jobs_state::carry_out(const client_command& command) try {
 std::string jobs_state::result_of(const client_command& command, const command_fields& arguments) {
   if (command.name == "job.list") {
     const std::string kind = arguments.text("kind").value_or("");
-    return list(parts_.book->list({.limit = std::min<std::size_t>(count_of(arguments, "limit", 1000), most_listed),
+    return list(parts_.book->list({.limit = std::min<std::size_t>(arguments.count("limit", 1000), most_listed),
                                    .kind = kind,
                                    .tenant = arguments.text("owner"),
                                    .after = place_in_list(*parts_.book, arguments, kind),
-                                   .below = count_of(arguments, "below", 0)}),
+                                   .below = arguments.count("below", 0)}),
                 arguments.boolean("options").value_or(false));
   }
   if (command.name == "job.create") return create(arguments);
@@ -78,7 +70,7 @@ std::string jobs_state::result_of(const client_command& command, const command_f
   const std::string& id = job.spec.id;
   if (command.name == "job.get") {
     json made = job_json(job, parts_.board->fine_tunes(), *parts_.book);
-    if (job.spec.kind != "batch") made["options"] = json::parse(job.spec.options, nullptr, false);
+    if (!job.spec.is_batch()) made["options"] = json::parse(job.spec.options, nullptr, false);
     return dump(made);
   }
   if (command.name == "job.outputs") return outputs(job, arguments);
@@ -95,11 +87,11 @@ std::string jobs_state::result_of(const client_command& command, const command_f
 std::string jobs_state::create(const command_fields& from) {
   const json* options = from.find("options");
   if (options && !options->is_object()) refuse("job.create: \"options\" is no JSON object");
-  const job_spec spec{.id = text_of(from, "id"),
-                      .kind = "batch",
+  const job_spec spec{.id = from.required_text("id"),
+                      .kind = batch_kind,
                       .tenant = from.text("tenant").value_or(""),
                       .options = options ? options->dump() : "{}",
-                      .lines = count_of(from, "lines"),
+                      .lines = from.count("lines"),
                       .name = from.text("name").value_or("")};
   (void)read_batch_terms(spec.options);
   return dump(job_json(value_of(parts_.book->create_job(spec))));
@@ -108,7 +100,7 @@ std::string jobs_state::create(const command_fields& from) {
 std::string jobs_state::add_lines(const command_fields& from) {
   const auto lines = from.texts("lines");
   if (!lines) refuse("job.lines: \"lines\" is missing");
-  return dump({{"received", value_of(parts_.book->add_lines(text_of(from, "id"), count_of(from, "first"), *lines))}});
+  return dump({{"received", value_of(parts_.book->add_lines(from.required_text("id"), from.count("first"), *lines))}});
 }
 
 std::string jobs_state::seal(const std::string& id) {
@@ -124,14 +116,11 @@ std::string jobs_state::cancel(const job_info& asked) {
   job_info job;
   parts_.book->at_once([&] {  // throws if the disk fails; then the job goes on
     job = value_of(parts_.book->cancel(id));
-    if (job.spec.kind != "batch" && !is_finished(asked.state))
-      (void)parts_.book->append_event(id, "message", dump({{"level", "info"}, {"text", "cancelled"}}));
+    if (!job.spec.is_batch() && !is_finished(asked.state))
+      (void)parts_.book->append_event(id, message_event, message_text("info", "cancelled"));
   });
   drop_lines_of(id);
-  std::erase_if(outputs_, [&](const output& each) {
-    if (each.job == id) output_bytes_ -= each.text.size();
-    return each.job == id;
-  });
+  outputs_.drop_job(id);
   return tell_of_change(job);
 }
 
@@ -142,18 +131,18 @@ std::string jobs_state::forget(const job_info& job) {
 }
 
 std::string jobs_state::tell_of_change(const job_info& job) {
-  if (job.spec.kind != "batch") tell(training_, job_changed{job.spec.id, job.state});
+  if (!job.spec.is_batch()) tell(training_, job_changed{job.spec.id, job.state});
   post();
   return dump(job_json(job));
 }
 
 /// Those behind the number `after`, or the newest of those with a number below `before`.
 std::string jobs_state::events(const job_info& job, const command_fields& from) const {
-  const auto limit = std::min<std::size_t>(count_of(from, "limit", 1000), page_lines);
+  const auto limit = std::min<std::size_t>(from.count("limit", 1000), page_lines);
   const std::string& id = job.spec.id;
-  const std::uint64_t before = count_of(from, "before", 0);
+  const std::uint64_t before = from.count("before", 0);
   const auto found = before > 0 ? parts_.book->events_before(id, before, limit)
-                                : parts_.book->events(id, count_of(from, "after", 0), limit);
+                                : parts_.book->events(id, from.count("after", 0), limit);
   auto list = json::array();
   std::size_t bytes = 0;
   for (const job_event& each : found) {
@@ -170,10 +159,10 @@ std::string jobs_state::events(const job_info& job, const command_fields& from) 
 
 /// Outputs in order, as texts: what is written into a file is exactly what was recorded.
 std::string jobs_state::outputs(const job_info& job, const command_fields& from) const {
-  const auto limit = std::min<std::size_t>(count_of(from, "limit", page_lines), page_lines);
+  const auto limit = std::min<std::size_t>(from.count("limit", page_lines), page_lines);
   auto list = json::array();
   std::size_t bytes = 0;
-  for (line_output& each : parts_.book->outputs(job.spec.id, count_of(from, "from", 0), limit, page_bytes)) {
+  for (line_output& each : parts_.book->outputs(job.spec.id, from.count("from", 0), limit, page_bytes)) {
     bytes += each.text.size();
     if (bytes > page_bytes && !list.empty()) break;
     list.push_back({{"index", each.index}, {"ok", each.ok}, {"text", std::move(each.text)}});

@@ -9,11 +9,6 @@
 
 namespace troupe {
 
-/// While the disk takes none, as many wait in memory as memory can spare; no further lines begin.
-bool jobs_state::is_full_of_outputs() const {
-  return outputs_.size() >= parts_.most_unrecorded || output_bytes_ >= parts_.most_unrecorded_bytes;
-}
-
 void jobs_state::record_soon() {
   if (will_retry_) return;  // that takes these, too
   if (outputs_.size() >= parts_.record_at_once) return record();
@@ -23,18 +18,14 @@ void jobs_state::record_soon() {
 void jobs_state::record() {
   record_due_ = false;
   if (outputs_.empty()) return;
-  std::vector<line_record> records;
-  records.reserve(outputs_.size());
-  for (const output& each : outputs_) records.push_back({each.job, each.index, each.text, each.ok});
   try {
-    (void)parts_.book->record_all(records);
+    (void)parts_.book->record_all(outputs_.records());
   } catch (const journal_failure& failure) {
     record_due_ = true;
     return note_failure(failure);
   }
-  for (const output& each : outputs_) queue_.note_recorded(each.job, each.ok);
+  for (const auto& each : outputs_.all()) queue_.note_recorded(each.job, each.ok);
   outputs_.clear();
-  output_bytes_ = 0;
   if (end_complete_jobs())
     post();
   else

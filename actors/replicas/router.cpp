@@ -75,9 +75,9 @@ class router_state {
   std::unordered_map<replica_id, scheduler_actor> replicas_;
   std::unordered_map<request_id, request_routes> routes_;
   std::array<std::deque<parked>, priorities> parked_;  ///< by priority: batches find no room where others still do
-  /// Their adapter could not be loaded by some replica that was ready. Until all can load it, they hold up only those
-  /// with the same one.
-  std::vector<routed_request> without_adapter_;
+  /// Requests that were accepted and whose adapter some replica that was ready could not load. Until all can load it,
+  /// they hold up only those with the same one.
+  std::vector<routed_request> held_;
   bool wake_due_ = false;
 };
 
@@ -128,7 +128,7 @@ bool router_state::has_held(const sequence_request& like) const {
     const bool same_room = other.adapter == like.adapter || policy_.is_loadable_everywhere(other.adapter);
     return same_room && other.priority <= like.priority;
   };
-  return policy_.is_loadable(like.adapter) && std::any_of(without_adapter_.begin(), without_adapter_.end(), is_before);
+  return policy_.is_loadable(like.adapter) && std::any_of(held_.begin(), held_.end(), is_before);
 }
 
 /// Returns false if no replica can take it now. `from`: where it waited in vain, if anywhere.
@@ -182,10 +182,10 @@ void router_state::route_parked() {
 }
 
 void router_state::route_held(request_priority priority) {
-  for (routed_request& waiting : std::exchange(without_adapter_, {})) {
+  for (routed_request& waiting : std::exchange(held_, {})) {
     const sequence_request& sequence = waiting.engine.sequence;
     if (sequence.priority != priority || !policy_.is_loadable(sequence.adapter) || !route(waiting))
-      without_adapter_.push_back(std::move(waiting));
+      held_.push_back(std::move(waiting));
   }
 }
 
@@ -211,13 +211,13 @@ void router_state::refuse_overdue() {
     return overdue;
   };
   for (auto& line : parked_) std::erase_if(line, is_refused);
-  std::erase_if(without_adapter_, [&](const routed_request& waiting) {
+  std::erase_if(held_, [&](const routed_request& waiting) {
     const bool overdue = waiting.held_until < now;
     const bool is_loadable = policy_.is_loadable(waiting.engine.sequence.adapter);
     if (overdue) refuse(waiting, is_loadable ? no_room_with_adapter : no_adapter_anywhere);
     return overdue;
   });
-  if (has_parked(request_priority::batch) || !without_adapter_.empty()) wake_soon();
+  if (has_parked(request_priority::batch) || !held_.empty()) wake_soon();
 }
 
 void router_state::wake_soon() {
@@ -227,7 +227,7 @@ void router_state::wake_soon() {
 void router_state::cancel(const cancel_request& cancelled) {
   const auto is_meant = [&](const parked& waiting) { return is_about(cancelled, waiting.request); };
   for (auto& line : parked_) std::erase_if(line, is_meant);
-  std::erase_if(without_adapter_, [&](const routed_request& waiting) { return is_about(cancelled, waiting); });
+  std::erase_if(held_, [&](const routed_request& waiting) { return is_about(cancelled, waiting); });
   const auto found = routes_.find(cancelled.id);
   if (found == routes_.end()) return;
   found->second.cancelled.push_back(cancelled);
@@ -268,7 +268,7 @@ void router_state::hold(routed_request& request, const request_refused& otherwis
   const instant now = clock_.now();
   if (request.held_until == instant{}) request.held_until = now + parts_.longest_pause;
   if (request.held_until < now) return refuse(request, otherwise);
-  without_adapter_.push_back(std::move(request));
+  held_.push_back(std::move(request));
   wake_soon();
 }
 

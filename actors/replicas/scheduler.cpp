@@ -109,7 +109,7 @@ void scheduler_state::cancel(const cancel_request& cancelled) {
   for (const std::vector<sequence_id> all = found->second; const sequence_id id : all) {
     if (cancelled.answer && answers_.at(id).index != *cancelled.answer) continue;
     requests_->cancel(id);
-    forget(id);
+    end_answer(id);
   }
 }
 
@@ -121,7 +121,7 @@ bool scheduler_state::declare_adapter(adapter_version version) {
   return details && !residency_->declare(version, details->bytes);
 }
 
-request_id scheduler_state::take_out(sequence_id id) {
+request_id scheduler_state::remove_answer(sequence_id id) {
   const auto found = answers_.find(id);
   const request_id request = found->second.request;
   answers_.erase(found);
@@ -131,8 +131,8 @@ request_id scheduler_state::take_out(sequence_id id) {
   return request;
 }
 
-void scheduler_state::forget(sequence_id id) {
-  if (answers_.contains(id)) ended_.push_back(take_out(id));
+void scheduler_state::end_answer(sequence_id id) {
+  if (answers_.contains(id)) ended_.push_back(remove_answer(id));
 }
 
 /// Refuses requests that were accepted: those of which an answer fulfils `is_hopeless`.
@@ -155,7 +155,7 @@ void scheduler_state::refuse_all_with(adapter_version version, const std::string
 /// Another replica may have room for their adapter, and they go on there with the tokens that they have. The router
 /// hears first that they must not come back here.
 void scheduler_state::give_back_all_with(adapter_version version, const std::string& error) {
-  auto returned = take_away(requests_->give_up_all_with(version));
+  auto returned = as_routed_requests(requests_->give_up_all_with(version));
   unloadable_[version] = clock_.now() + parts_.unloadable_for;
   tell_after(self_, parts_.unloadable_for, wake{});
   report();
@@ -165,7 +165,7 @@ void scheduler_state::give_back_all_with(adapter_version version, const std::str
 /// Those whose adapter is here, or that need none: others would have to wait elsewhere as well.
 void scheduler_state::give_back_waiting_ones(std::size_t most) {
   if (!running_) return;
-  auto returned = take_away(requests_->give_up_waiting(most, [this](const engine_request& request) {
+  auto returned = as_routed_requests(requests_->give_up_waiting(most, [this](const engine_request& request) {
     return request.sequence.adapter == no_adapter || residency_->is_ready(request.sequence.adapter);
   }));
   if (returned.empty()) return;
@@ -173,14 +173,14 @@ void scheduler_state::give_back_waiting_ones(std::size_t most) {
   tell(parts_.router, requests_returned{parts_.replica, std::move(returned)});
 }
 
-/// What was given up, as requests that go on elsewhere from the tokens they have: of one answer each, or of all where
-/// none of them has begun.
-std::vector<routed_request> scheduler_state::take_away(given_up_requests given_up) {
+/// Removes the answers that were given up. Their requests go on elsewhere from the tokens they have: of one answer
+/// each, or of all where none of them has begun.
+std::vector<routed_request> scheduler_state::as_routed_requests(given_up_requests given_up) {
   std::vector<routed_request> requests;
   for (auto& [first, rest] : given_up) {
     const tracked_answer& answer = answers_.at(first);
     requests.push_back({answer.request, answer.index, std::move(rest), sink_, answer.held_until, answer.accepted});
-    for (std::int32_t i = 0; i < requests.back().engine.sequence.answers; ++i) take_out(answer_behind(first, i));
+    for (std::int32_t i = 0; i < requests.back().engine.sequence.answers; ++i) remove_answer(answer_behind(first, i));
   }
   return requests;
 }

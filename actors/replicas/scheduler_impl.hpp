@@ -52,14 +52,14 @@ class scheduler_state {
   void refuse(const routed_request& request, request_refused why);
   void cancel(const cancel_request& cancelled);
   bool declare_adapter(adapter_version version);
-  request_id take_out(sequence_id id);
-  void forget(sequence_id id);
+  request_id remove_answer(sequence_id id);
+  void end_answer(sequence_id id);
   void refuse_accepted(const std::function<bool(sequence_id, const tracked_answer&)>& is_hopeless,
                        const std::string& error, refusal_cause cause);
   void refuse_all_with(adapter_version version, const std::string& error);
   void give_back_all_with(adapter_version version, const std::string& error);
   void give_back_waiting_ones(std::size_t most);
-  std::vector<routed_request> take_away(given_up_requests given_up);
+  std::vector<routed_request> as_routed_requests(given_up_requests given_up);
 
   void move_adapters();
   void take_adapter(const adapter_loaded& answer);

@@ -48,7 +48,7 @@ void scheduler_state::end_life(const replica_stopped& stopped) {
   requests_->forget_stored(stopped.why);
   refuse_deadly();
   report();  // so the router knows that they must not come back here
-  tell(parts_.router, requests_returned{parts_.replica, take_away(requests_->give_up_all())});
+  tell(parts_.router, requests_returned{parts_.replica, as_routed_requests(requests_->give_up_all())});
   earlier_ = counted();
   requests_.reset();
 }

@@ -139,7 +139,7 @@ void scheduler_state::note_end(const ended_sequence& ended) {
   const auto found = answers_.find(ended.sequence);
   if (found == answers_.end()) return;
   entry_of(found->second).end = ended.reason;
-  forget(ended.sequence);
+  end_answer(ended.sequence);
 }
 
 void scheduler_state::tell_tokens() {

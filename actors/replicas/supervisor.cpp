@@ -55,7 +55,7 @@ void supervisor_state::begin(const begin_cluster& begun) {
 
 void supervisor_state::take_join(const incoming<join_cluster>& in) {
   const node_hello& hello = in.message.hello;
-  const bool is_idle = !hello.has_role("worker") && !hello.has_role("trainer");
+  const bool is_idle = !hello.is_worker() && !hello.is_trainer();
   if (is_idle && is_name(hello.name))  // nobody would miss it
     return refuse_join(in, {.incarnation = hello.incarnation,
                             .accepted = false,
@@ -99,8 +99,8 @@ void supervisor_state::admit(const node_hello& hello, link_id link) {
     nodes_by_link_[link] = hello.incarnation;
     parts_.directory->admit(link);
   }
-  if (hello.has_role("trainer") && link != no_link) admit_trainer(hello, link);
-  if (!hello.has_role("worker")) return;
+  if (hello.is_trainer() && link != no_link) admit_trainer(hello, link);
+  if (!hello.is_worker()) return;
   last_join_ = clock_.now();
   const worker_actor worker = link == no_link ? local_->worker : spawn_remote_worker(self_->system(), remote(link));
   workers_[hello.name] = {.incarnation = hello.incarnation,
@@ -239,7 +239,7 @@ void supervisor_state::refuse_no_worker(const std::string& name) const {
 /// A worker's requests go on elsewhere, then its node ends.
 std::string supervisor_state::drain(const client_command& command) {
   const command_fields arguments(command.arguments, command.name);
-  const std::string name = text_of(arguments, "name");
+  const std::string name = arguments.required_text("name");
   const auto found = workers_.find(name);
   if (found == workers_.end()) refuse_no_worker(name);
   const worker_record going = found->second;

@@ -69,7 +69,7 @@ class supervisor_state {
   // supervisor_replicas.cpp: who holds what
   void place_all(instant now);
   void end_vacancy(instant now);
-  void take_back_problem();
+  void clear_placement_problem();
   bool is_assembled(instant now) const;
   void take_in(const std::string& name);
   void give_up_worker(const std::string& name, life_end how);
@@ -100,8 +100,9 @@ class supervisor_state {
   std::optional<local_worker> local_;
   std::optional<worker_reporter> local_reporter_;  ///< of the same worker
   actor_clock clock_{self_};
-  instant started_, last_join_;  ///< of a worker
-  instant last_complete_;        ///< when a replica had all its workers, or all were placed anew for want of one
+  instant started_;        ///< when the cluster began
+  instant last_join_;      ///< when a worker last joined
+  instant last_complete_;  ///< when a replica had all its workers, or all were placed anew for want of one
 
   membership members_;
   std::map<std::string, worker_record> workers_;
@@ -111,8 +112,8 @@ class supervisor_state {
   std::optional<placement> placement_;
   std::vector<replica_record> replicas_;
   std::uint64_t lives_ = 0;
-  std::string last_said_;  ///< why they cannot be placed
-  last_said refused_;      ///< nodes that asked to join, and why they may not
+  std::string placement_problem_;  ///< why the workers cannot be placed, as last said; empty: nothing is wrong
+  last_said refused_;              ///< nodes that asked to join, and why they may not
 };
 
 }  // namespace troupe

@@ -22,17 +22,17 @@ bool supervisor_state::is_assembled(instant now) const {
 /// suffice: nodes that come later become spares, or further replicas.
 void supervisor_state::place_all(instant now) {
   const bool assembled = is_assembled(now);
-  if (workers_.empty() || (!assembled && now - last_join_ < parts_.gathering)) return take_back_problem();
+  if (workers_.empty() || (!assembled && now - last_join_ < parts_.gathering)) return clear_placement_problem();
   auto placed = place(offers_.all(), parts_.shape, parts_.wanted);
   if (!placed) {
-    if (!assembled) return take_back_problem();
+    if (!assembled) return clear_placement_problem();
     const std::string text = fmt::format("{}: {}", place_of(parts_.config, placed.error().key), placed.error().text);
-    if (std::exchange(last_said_, text) == text) return;
+    if (std::exchange(placement_problem_, text) == text) return;
     parts_.say(text);
     parts_.board->post("placement", dump(text));
     return;
   }
-  take_back_problem();
+  clear_placement_problem();
   placement_ = std::move(placed.value());
   while (replicas_.size() < placement_->replicas.size()) add_replica();
   for (std::size_t i = 0; i < replicas_.size(); ++i) start_replica(i);
@@ -48,8 +48,8 @@ void supervisor_state::end_vacancy(instant now) {
 }
 
 /// It was said of workers that were here then.
-void supervisor_state::take_back_problem() {
-  last_said_.clear();
+void supervisor_state::clear_placement_problem() {
+  placement_problem_.clear();
   parts_.board->remove("placement");
 }
 

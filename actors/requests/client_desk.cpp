@@ -31,12 +31,12 @@ prompt_input input_of(const client_request& request) {
 /// does, so that the client may use the id again at once.
 class link_listener final : public answer_listener {
  public:
-  link_listener(wire* links, const client_done& request, std::int32_t answers, client_desk_actor desk)
-      : links_(links), request_(request), left_(answers), desk_(std::move(desk)) {}
+  link_listener(wire* links, const client_request_name& whose, std::int32_t answers, client_desk_actor desk)
+      : links_(links), whose_(whose), left_(answers), desk_(std::move(desk)) {}
 
   void on_part(answer_part part) override {
     client_text text;
-    text.id = request_.id;
+    text.id = whose_.id;
     text.index = part.index;
     text.text = std::move(part.text);
     text.tokens = std::move(part.tokens);
@@ -46,22 +46,22 @@ class link_listener final : public answer_listener {
       text.finish = part.end->finish;
       text.prompt_tokens = part.end->prompt_tokens;
       text.adapter = part.end->adapter;
-      if (--left_ == 0) tell(desk_, request_);
+      if (--left_ == 0) tell(desk_, client_done{whose_});
     }
-    links_->send(request_.link, std::move(text));
+    links_->send(whose_.link, std::move(text));
   }
   void on_refused(const request_refused& refused) override {
-    tell(desk_, request_);
+    tell(desk_, client_done{whose_});
     const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(refused.retry_after).count();
-    links_->send(request_.link, client_refused{.id = request_.id,
-                                               .error = refused.error,
-                                               .bad_input = refused.cause == refusal_cause::bad_input,
-                                               .retry_after_ms = static_cast<std::uint64_t>(milliseconds)});
+    links_->send(whose_.link, client_refused{.id = whose_.id,
+                                             .error = refused.error,
+                                             .bad_input = refused.cause == refusal_cause::bad_input,
+                                             .retry_after_ms = static_cast<std::uint64_t>(milliseconds)});
   }
 
  private:
   wire* links_;
-  client_done request_;
+  client_request_name whose_;
   std::int32_t left_;
   client_desk_actor desk_;
 };
@@ -75,18 +75,18 @@ struct request_reader {
   std::shared_ptr<const prompting> prompts;
   client_desk_actor desk;
 
-  read_request read(const client_request& asked, const client_done& its_end) const;
+  read_request read(const client_request& asked, const client_request_name& whose) const;
 };
 
-read_request request_reader::read(const client_request& asked, const client_done& its_end) const try {
+read_request request_reader::read(const client_request& asked, const client_request_name& whose) const try {
   const request_priority priority = asked.batch ? request_priority::batch : request_priority::interactive;
   const prompt_input input = input_of(asked);
-  return begin_request{.id = its_end.request,
+  return begin_request{.id = whose.request,
                        .engine = prompts->prepare(input, asked.sampling, asked.answers, priority),
                        .adapter = asked.adapter,
                        .skip_tokens = asked.skip_tokens,
                        .skip_special = !prompts->shows_special(input),
-                       .listener = std::make_shared<link_listener>(links, its_end, asked.answers, desk)};
+                       .listener = std::make_shared<link_listener>(links, whose, asked.answers, desk)};
 } catch (const field_error& error) {
   return client_refused{.error = error.what(), .bad_input = true, .field_name = error.field(), .code = error.code()};
 } catch (const std::exception& error) {
@@ -110,11 +110,11 @@ class client_desk_state {
 
   void begin(incoming<client_request>& request);
   request_reader reader() const { return {parts_.links, parts_.prompts, handle(self_)}; }
-  void read_later(const client_done& its_end, client_request asked);
-  void pass_on(const client_done& its_end, read_request request);
-  open_request* find(const client_done& its_end);
+  void read_later(const client_request_name& whose, client_request asked);
+  void pass_on(const client_request_name& whose, read_request request);
+  open_request* find(const client_request_name& whose);
   void cancel(link_id link, std::uint64_t id);
-  void forget(const client_done& done);
+  void forget(const client_request_name& whose);
   void end_all(link_id link);
   void refuse_request(link_id link, client_refused why);
   void run(incoming<client_command>& command);
@@ -137,7 +137,7 @@ client_desk_state::handle::behavior_type client_desk_state::make_behavior() {
       [this](incoming<client_request>& request) { begin(request); },
       [this](const incoming<client_cancel>& cancelled) { cancel(cancelled.link, cancelled.message.id); },
       [this](incoming<client_command>& command) { run(command); },
-      [this](const client_done& done) { forget(done); },
+      [this](const client_done& done) { forget(done.whose); },
       [](const carry_on& order) { order.run(); },
       [this](const link_lost& lost) { end_all(lost.link); },
       [this](stop_now) {
@@ -161,46 +161,48 @@ void client_desk_state::begin(incoming<client_request>& request) {
   if (asked.sampling.prompt_logprobs)
     return refuse_with({.error = "prompt_logprobs are not told here: ask for them over HTTP", .bad_input = true});
   if (open.contains(asked.id)) return refuse_with({.error = "the request's id is in use", .bad_input = true});
-  const client_done its_end{request.link, asked.id, parts_.numbers->next()};
-  open.emplace(asked.id, open_request{its_end.request});
+  const client_request_name whose{request.link, asked.id, parts_.numbers->next()};
+  open.emplace(asked.id, open_request{whose.request});
   const bool is_short = bytes_of(asked) <= longest_at_once && !asked.sampling.constraint;
-  is_short ? pass_on(its_end, reader().read(asked, its_end)) : read_later(its_end, std::move(request.message));
+  if (is_short)
+    pass_on(whose, reader().read(asked, whose));
+  else
+    read_later(whose, std::move(request.message));
 }
 
 /// Other actors share this one's thread. What was cancelled before its turn comes is not read.
-void client_desk_state::read_later(const client_done& its_end, client_request asked) {
+void client_desk_state::read_later(const client_request_name& whose, client_request asked) {
   const std::size_t bytes = bytes_of(asked);
   const auto unread = std::make_shared<const client_request>(std::move(asked));
-  find(its_end)->unread = unread;
-  auto work = [this, by = reader(), its_end, waiting = std::weak_ptr(unread)] {
+  find(whose)->unread = unread;
+  auto work = [this, by = reader(), whose, waiting = std::weak_ptr(unread)] {
     const auto wanted = waiting.lock();
     if (!wanted) return;
-    const auto made = std::make_shared<read_request>(by.read(*wanted, its_end));
-    tell(by.desk, carry_on{[this, its_end, made] { pass_on(its_end, std::move(*made)); }});
+    const auto made = std::make_shared<read_request>(by.read(*wanted, whose));
+    tell(by.desk, carry_on{[this, whose, made] { pass_on(whose, std::move(*made)); }});
   };
-  if (!parts_.work->offer(bytes, std::move(work), std::to_string(its_end.link.value)))
-    pass_on(its_end,
-            client_refused{.error = "too many long requests at a time: wait for some", .retry_after_ms = 1000});
+  if (!parts_.work->offer(bytes, std::move(work), std::to_string(whose.link.value)))
+    pass_on(whose, client_refused{.error = "too many long requests at a time: wait for some", .retry_after_ms = 1000});
 }
 
 /// Unless it was cancelled meanwhile.
-void client_desk_state::pass_on(const client_done& its_end, read_request request) {
-  open_request* const its = find(its_end);
+void client_desk_state::pass_on(const client_request_name& whose, read_request request) {
+  open_request* const its = find(whose);
   if (!its) return;
   its->unread = nullptr;
   if (auto* const begun = std::get_if<begin_request>(&request)) return tell(parts_.gateway, std::move(*begun));
-  forget(its_end);
+  forget(whose);
   auto& why = std::get<client_refused>(request);
-  why.id = its_end.id;
-  parts_.links->send(its_end.link, std::move(why));
+  why.id = whose.id;
+  parts_.links->send(whose.link, std::move(why));
 }
 
 /// Null where it has ended. Not another one that has the same id by now.
-client_desk_state::open_request* client_desk_state::find(const client_done& its_end) {
-  const auto of_link = requests_.find(its_end.link);
+client_desk_state::open_request* client_desk_state::find(const client_request_name& whose) {
+  const auto of_link = requests_.find(whose.link);
   if (of_link == requests_.end()) return nullptr;
-  const auto its = of_link->second.find(its_end.id);
-  return its != of_link->second.end() && its->second.id == its_end.request ? &its->second : nullptr;
+  const auto its = of_link->second.find(whose.id);
+  return its != of_link->second.end() && its->second.id == whose.request ? &its->second : nullptr;
 }
 
 void client_desk_state::refuse_request(link_id link, client_refused why) {
@@ -216,11 +218,11 @@ void client_desk_state::cancel(link_id link, std::uint64_t id) {
   if (found->second.empty()) requests_.erase(found);
 }
 
-void client_desk_state::forget(const client_done& done) {
-  if (!find(done)) return;
-  requests_of_link& open = requests_[done.link];
-  open.erase(done.id);
-  if (open.empty()) requests_.erase(done.link);
+void client_desk_state::forget(const client_request_name& whose) {
+  if (!find(whose)) return;
+  requests_of_link& open = requests_[whose.link];
+  open.erase(whose.id);
+  if (open.empty()) requests_.erase(whose.link);
 }
 
 void client_desk_state::end_all(link_id link) {

@@ -37,7 +37,7 @@ class gateway_state {
   handle::behavior_type make_behavior();
 
  private:
-  struct answer_text {
+  struct text_state {
     stream_decoder decoder;
     stop_matcher stops;
     std::uint64_t tokens = 0;
@@ -50,7 +50,7 @@ class gateway_state {
     std::shared_ptr<const void> hold;  ///< keeps the files of the adapter's version
     std::uint64_t skip_tokens = 0, min_tokens = 0;
     std::vector<token_id> stop_tokens;  ///< those that are no end tokens of the model
-    std::vector<answer_text> answers;
+    std::vector<text_state> answers;
     std::size_t left = 0;  ///< answers that have not ended
   };
   struct waiting {
@@ -66,8 +66,8 @@ class gateway_state {
   void end_overdue();
   void end(request_id id);
   void take_tokens(answer_tokens& brought);
-  answer_part read_tokens(const running& request, answer_text& answer, answer_tokens& brought);
-  static void end_part(answer_part& part, const running& request, answer_text& answer, answer_tokens& brought);
+  answer_part read_tokens(const running& request, text_state& answer, answer_tokens& brought);
+  static void end_part(answer_part& part, const running& request, text_state& answer, answer_tokens& brought);
   void take_refusal(const request_refused& refused);
   void refuse(const begin_request& request, request_refused why);
   void stop();
@@ -234,7 +234,7 @@ void gateway_state::take_tokens(answer_tokens& brought) {
   if (found == running_.end()) return;
   running& request = found->second;
   if (brought.index < 0 || to_size(brought.index) >= request.answers.size()) return;
-  answer_text& answer = request.answers[to_size(brought.index)];
+  text_state& answer = request.answers[to_size(brought.index)];
   if (answer.ended) return;
   answer_part part = read_tokens(request, answer, brought);
   const bool stopped = answer.stops.stopped() && !brought.end;
@@ -249,7 +249,7 @@ void gateway_state::take_tokens(answer_tokens& brought) {
   if (says) listener->on_part(std::move(part));
 }
 
-answer_part gateway_state::read_tokens(const running& request, answer_text& answer, answer_tokens& brought) {
+answer_part gateway_state::read_tokens(const running& request, text_state& answer, answer_tokens& brought) {
   answer_part part;
   part.index = brought.index;
   part.timing = brought.timing;
@@ -269,7 +269,7 @@ answer_part gateway_state::read_tokens(const running& request, answer_text& answ
 }
 
 /// Where a text of `stop` or what was brought ends the answer.
-void gateway_state::end_part(answer_part& part, const running& request, answer_text& answer, answer_tokens& brought) {
+void gateway_state::end_part(answer_part& part, const running& request, text_state& answer, answer_tokens& brought) {
   if (answer.stops.stopped()) {
     part.end = answer_end{"stop", request.prompt_tokens, request.adapter};
     part.end->stopped_by.text = *answer.stops.matched();

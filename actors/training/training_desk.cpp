@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "actors/jobs/job_json.hpp"
 #include "base/error.hpp"
 
 namespace troupe {
@@ -69,8 +70,8 @@ training_desk_state::handle::behavior_type training_desk_state::make_behavior() 
   };
 }
 
-training_desk_state::record* training_desk_state::find(const std::string& job) {
-  const auto found = jobs_.find(job);
+training_desk_state::record* training_desk_state::find(const std::string& id) {
+  const auto found = jobs_.find(id);
   return found == jobs_.end() ? nullptr : &found->second;
 }
 
@@ -185,7 +186,7 @@ void training_desk_state::tell_what_to_keep(const std::string& name) {
                 if (found == trainers_.end()) return;
                 keep_jobs kept{intake_.jobs()};
                 for (const job_info& job : unfinished)
-                  if (job.spec.kind != "batch") kept.jobs.push_back(job.spec.id);
+                  if (!job.spec.is_batch()) kept.jobs.push_back(job.spec.id);
                 tell(found->second.actor, std::move(kept));
               });
 }
@@ -221,7 +222,7 @@ void training_desk_state::say_who_waits() {
         "{} made no step for {} s: it runs when nothing else wants its machine's processors; "
         "training.idle_priority and training.may_delay in the cluster's file can give it more",
         trainers_of(leases), seconds);
-    note_event(id, "message", message_text("warn", text));
+    note_event(id, message_event, message_text("warn", text));
     write_events(id);
   }
 }

@@ -46,13 +46,13 @@ void training_desk_state::run(command_call& call) {
 
 std::string training_desk_state::take_data(const std::string& arguments) {
   const command_fields from(arguments, "train.data");
-  const std::string job = text_of(from, "id");
+  const std::string id = from.required_text("id");
   const auto offset = from.integer("offset").value_or(0);
   if (offset < 0) refuse("train.data: \"offset\" is {}", offset);
-  if (find(job)) refuse("job {}: was accepted already", job);
-  if (creating_.contains(job)) refuse("job {}: what was sent is being read", job);
-  const auto there =
-      intake_.add_piece(job, text_of(from, "file"), static_cast<std::uint64_t>(offset), from.text("text").value_or(""));
+  if (find(id)) refuse("job {}: was accepted already", id);
+  if (creating_.contains(id)) refuse("job {}: what was sent is being read", id);
+  const auto there = intake_.add_piece(id, from.required_text("file"), static_cast<std::uint64_t>(offset),
+                                       from.text("text").value_or(""));
   return dump({{"received", there}});
 }
 
@@ -78,13 +78,13 @@ void training_desk_state::create(const command_call& call) {
                 if (!known.first) return create_unknown(asked, known.second);
                 answer_create(asked.job, {dump({{"id", asked.job}, {"state", name_of(known.first->state)}})});
               },
-              [this, job = asked.job](const std::string& why) { answer_create(job, journal_failed(why)); });
+              [this, id = asked.job](const std::string& why) { answer_create(id, journal_failed(why)); });
 }
 
 training_desk_state::order training_desk_state::read_order(const std::string& arguments) {
   const command_fields from(arguments, "the fine-tune");
   order asked;
-  asked.job = text_of(from, "id");
+  asked.job = from.required_text("id");
   const json* options = from.find("options");
   if (!options || !options->is_object()) refuse("the fine-tune: \"options\" is missing");
   check_training_id(asked.job);
@@ -129,14 +129,14 @@ void training_desk_state::check_name(const order& asked, const std::optional<std
     refuse_adapter(asked.adapter);
 }
 
-void training_desk_state::refuse_job(const std::string& job, const command_answer& why) {
-  intake_.remove(job);
-  answer_create(job, why);
+void training_desk_state::refuse_job(const std::string& id, const command_answer& why) {
+  intake_.remove(id);
+  answer_create(id, why);
 }
 
-void training_desk_state::answer_create(const std::string& job, const command_answer& answer) {
-  const auto made = creating_.extract(job);
-  intake_.let_go(job);
+void training_desk_state::answer_create(const std::string& id, const command_answer& answer) {
+  const auto made = creating_.extract(id);
+  intake_.let_go(id);
   for (const auto& tell_one : made.mapped().askers) tell_one(answer);
 }
 
@@ -174,23 +174,25 @@ void training_desk_state::accept(const order& asked) {
       asked.owner);
 }
 
-void training_desk_state::make_job(const std::string& job, const std::string& tenant, training_spec spec,
+void training_desk_state::make_job(const std::string& id, const std::string& tenant, training_spec spec,
                                    const training_intake::summary& found) {
   spec.reading = found.reading;
   ask_journal(
       [wanted =
-           job_spec{.id = job, .kind = "fine-tune", .tenant = tenant, .options = to_json(spec), .name = spec.adapter},
+           job_spec{.id = id, .kind = fine_tune_kind, .tenant = tenant, .options = to_json(spec), .name = spec.adapter},
        message = accepted_message(found)](journal& book) -> result<job_info, journal_error> {
         const auto made = book.create_job(wanted);
         if (!made) return made.error();
-        (void)book.append_event(wanted.id, "message", message);
+        (void)book.append_event(wanted.id, message_event, message);
         return book.seal(wanted.id);
       },
-      [this, job, spec, found](const result<job_info, journal_error>& sealed) {
-        const auto refusal = refusal_of([&] { (void)value_of(sealed); });
-        refusal ? refuse_job(job, *refusal) : take_in(*sealed, spec, found);
+      [this, id, spec, found](const result<job_info, journal_error>& sealed) {
+        if (const auto refusal = refusal_of([&] { (void)value_of(sealed); }))
+          refuse_job(id, *refusal);
+        else
+          take_in(*sealed, spec, found);
       },
-      [this, job](const std::string& why) { refuse_job(job, journal_failed(why)); });
+      [this, id](const std::string& why) { refuse_job(id, journal_failed(why)); });
 }
 
 void training_desk_state::take_in(const job_info& made, const training_spec& spec,

@@ -72,7 +72,7 @@ class training_desk_state {
   void take_change(const job_changed& changed);
   void assign();
   void give(const training_queue::group& leases);
-  bool knows_data_of(const std::string& job);
+  bool knows_data_of(const std::string& id);
   void send_orders(const record& job, const training_queue::group& leases);
   void stop_leases(const training_queue::group& ended);
   void tell_what_to_keep(const std::string& name);
@@ -84,7 +84,7 @@ class training_desk_state {
   template <class Message>
   void tell_trainer(const training_queue::lease& lease, Message message);
   std::optional<leased> find_leased(training_lease number);
-  record* find(const std::string& job);
+  record* find(const std::string& id);
 
   // training_desk_commands.cpp: commands of clients
   void run(command_call& call);
@@ -96,11 +96,11 @@ class training_desk_state {
   void check_name(const order& asked, const std::optional<std::string>& owner_of_name) const;
   void check_size(const training_spec& spec) const;
   void accept(const order& asked);
-  void make_job(const std::string& job, const std::string& tenant, training_spec spec,
+  void make_job(const std::string& id, const std::string& tenant, training_spec spec,
                 const training_intake::summary& found);
-  void refuse_job(const std::string& job, const command_answer& why);
+  void refuse_job(const std::string& id, const command_answer& why);
   void take_in(const job_info& made, const training_spec& spec, const training_intake::summary& found);
-  void answer_create(const std::string& job, const command_answer& answer);
+  void answer_create(const std::string& id, const command_answer& answer);
 
   // training_desk_results.cpp: reports of trainers, and their results
   void take_progress(const training_progress& progress);
@@ -108,19 +108,18 @@ class training_desk_state {
   void fall_apart(const training_queue::lease& from, const std::string& why);
   void take_result(const training_queue::lease& from, const std::vector<training_file>& files);
   void take_piece(const training_piece& piece);
-  void fetch_result(const std::string& job);
-  void publish(const std::string& job);
-  void take_published(const std::string& job, const adapter_published& made);
-  void try_fetching(const std::string& job, const std::function<void()>& work);
-  void pause_with(const std::string& job, const std::string& why);
-  void fail(const std::string& job, const std::string& error);
-  void end(const std::string& job);
-  void note_event(const std::string& job, std::string kind, std::string text);
-  void write_events(const std::string& job);
-  event_texts last_events(const std::string& job, std::string message);
-  static std::string message_text(const char* level, const std::string& text);
+  void fetch_result(const std::string& id);
+  void publish(const std::string& id);
+  void take_published(const std::string& id, const adapter_published& made);
+  void try_fetching(const std::string& id, const std::function<void()>& work);
+  void pause_with(const std::string& id, const std::string& why);
+  void fail(const std::string& id, const std::string& error);
+  void end(const std::string& id);
+  void note_event(const std::string& id, std::string kind, std::string text);
+  void write_events(const std::string& id);
+  event_texts last_events(const std::string& id, std::string message);
   template <class Ending>
-  void end_in_journal(const std::string& job, std::string message, Ending ending);
+  void end_in_journal(const std::string& id, std::string message, Ending ending);
   template <class Use>
   void ask_journal(Use use, std::function<void(decltype(use(std::declval<journal&>())))> then,
                    std::function<void(const std::string& why)> otherwise = {});

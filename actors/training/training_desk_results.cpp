@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "actors/jobs/job_json.hpp"
 #include "actors/json_dump_impl.hpp"
 #include "actors/training/adapter_owner.hpp"
 #include "actors/training/training_desk_impl.hpp"
@@ -35,22 +36,23 @@ void write_success(journal& book, const std::string& id, const training_spec& sp
 }
 
 template <class Texts>
-auto append(journal& book, const std::string& job, const Texts& events) {
+auto append(journal& book, const std::string& id, const Texts& events) {
   std::vector<event_record> records;
   for (const auto& [kind, text] : events) records.push_back({kind, text});
-  return book.append_events(job, records);
+  return book.append_events(id, records);
 }
 
 }  // namespace
 
 /// If many events wait (the disk may be full for days), the oldest point of the loss curve is dropped.
-void training_desk_state::note_event(const std::string& job, std::string kind, std::string text) {
+void training_desk_state::note_event(const std::string& id, std::string kind, std::string text) {
   constexpr std::size_t most_waiting = 300;
-  record* known = find(job);
-  if (!known) return;
-  event_texts& events = known->events;
+  record* job = find(id);
+  if (!job) return;
+  event_texts& events = job->events;
   if (events.size() >= most_waiting) {
-    const auto point = std::find_if(events.begin(), events.end(), [](auto& each) { return each.first == "metrics"; });
+    const auto point =
+        std::find_if(events.begin(), events.end(), [](auto& each) { return each.first == metrics_event; });
     events.erase(point == events.end() ? events.begin() : point);
   }
   events.emplace_back(std::move(kind), std::move(text));
@@ -68,15 +70,11 @@ void training_desk_state::write_events(const std::string& id) {
               });
 }
 
-std::string training_desk_state::message_text(const char* level, const std::string& text) {
-  return dump({{"level", level}, {"text", text}});
-}
-
 /// The events that still wait, and the last message: for the transaction that ends the job.
 training_desk_state::event_texts training_desk_state::last_events(const std::string& id, std::string message) {
   record* job = find(id);
   event_texts events = job ? std::exchange(job->events, {}) : event_texts();
-  events.emplace_back("message", std::move(message));
+  events.emplace_back(message_event, std::move(message));
   return events;
 }
 
@@ -89,13 +87,13 @@ void training_desk_state::take_progress(const training_progress& progress) {
     job.moved = clock_.now();  // also backwards, when steps are made again
   const std::string& id = lease.job;
   if (!progress.message.empty())
-    note_event(id, "message", message_text("info", lease.trainer + " " + progress.message));
+    note_event(id, message_event, message_text("info", lease.trainer + " " + progress.message));
   for (const training_point& point : progress.points) {
     (point.is_validation ? job.figures.last_validation : job.figures.last_step) = point;
-    note_event(id, "metrics", text_of(point, progress.steps));
+    note_event(id, metrics_event, text_of(point, progress.steps));
   }
   if (progress.checkpoint > job.figures.progress.checkpoint)
-    note_event(id, "checkpoint", dump({{"step", progress.checkpoint}}));
+    note_event(id, checkpoint_event, dump({{"step", progress.checkpoint}}));
   job.figures.progress = progress;
   job.figures.progress.points.clear();
   post();
@@ -116,7 +114,7 @@ void training_desk_state::take_end(const training_ended& ended) {
 
 /// The trainers of the job have lost each other.
 void training_desk_state::fall_apart(const training_queue::lease& from, const std::string& why) {
-  note_event(from.job, "message", message_text("warn", from.trainer + " is alone: " + why));
+  note_event(from.job, message_event, message_text("warn", from.trainer + " is alone: " + why));
   write_events(from.job);
   stop_leases(queue_.fell_apart(from.number));
   assign();
@@ -146,7 +144,10 @@ void training_desk_state::try_fetching(const std::string& id, const std::functio
   try {
     work();
   } catch (const std::exception& error) {
-    may_pass(error) ? pause_with(id, error.what()) : fail(id, error.what());
+    if (may_pass(error))
+      pause_with(id, error.what());
+    else
+      fail(id, error.what());
   }
 }
 

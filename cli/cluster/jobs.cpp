@@ -15,6 +15,7 @@
 #include "cli/output.hpp"
 #include "cli/train/loss_curve.hpp"
 #include "cli/train/train_cluster.hpp"
+#include "cluster/journal/job.hpp"
 
 namespace troupe {
 namespace {
@@ -109,7 +110,7 @@ loss_points points_of(cluster_client& cluster, const std::string& id) {
   loss_points points;
   for_each_event(cluster, id, [&](const json& event) {
     const auto& data = event.at("data");
-    if (event.at("kind") != "metrics" || !data.is_object()) return;
+    if (event.at("kind") != metrics_event || !data.is_object()) return;
     const double step = data.value("step", 0.0);
     if (data.contains("loss")) add_point(points.training, step, data["loss"].get<double>());
     if (data.contains("validation_loss")) add_point(points.validation, step, data["validation_loss"].get<double>());

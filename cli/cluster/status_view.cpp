@@ -182,7 +182,7 @@ std::string jobs_table(const json& jobs) {
   for (const auto& job : jobs) {
     const std::string kind = text_of(job, "kind");
     auto& row = all.emplace_back(std::vector{text_of(job, "id"), text_of(job, "state"), age_of(job)});
-    const auto figures = kind == "batch" ? batch_cells(job) : tune_cells(job);
+    const auto figures = kind == batch_kind ? batch_cells(job) : tune_cells(job);
     row.insert(row.end(), figures.begin(), figures.end());
     row.insert(row.end(), {kind, called(job)});
   }

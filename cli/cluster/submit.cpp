@@ -1,7 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "actors/requests/logprobs_json.hpp"
+#include "actors/requests/own_logprobs_json.hpp"
 #include "actors/requests/sampling_fields.hpp"
 #include "base/error.hpp"
 #include "cli/cluster/cluster_client.hpp"
@@ -68,7 +68,7 @@ void print_answer(const whole_answer& answer, const client_text& last, bool logp
   json out{{"prompt_tokens", last.prompt_tokens}, {"tokens", answer.tokens}, {"text", answer.text}};
   out["finish_reason"] = last.finish;
   out["adapter"] = last.adapter.empty() ? json(nullptr) : json(last.adapter);
-  if (logprobs) out["logprobs"] = logprobs_json(answer.details);
+  if (logprobs) out["logprobs"] = own_logprobs_json(answer.details);
   print_json(out);
 }
 

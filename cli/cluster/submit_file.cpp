@@ -245,7 +245,7 @@ json submit_file(cluster_client& cluster, const file_submission& submission) {
 
 json collect_job(cluster_client& cluster, const std::string& id, const fs::path& path) {
   const json job = cluster.command("job.get", {{"id", id}});
-  if (job.value("kind", "") != "batch") refuse("job {0} is a fine-tune: troupe jobs follow {0} shows it", id);
+  if (job.value("kind", "") != batch_kind) refuse("job {0} is a fine-tune: troupe jobs follow {0} shows it", id);
   if (job.value("state", "") == "receiving") refuse("job {} has not all its lines yet: see troupe jobs", id);
   const input_summary input{job.value("lines", std::uint64_t{0}), id};
   output_file out(path);

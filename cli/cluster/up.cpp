@@ -204,7 +204,10 @@ int down(const std::string& cluster) {
 }  // namespace
 
 void hold_up(const cluster_config& config, bool detach) {
-  detach ? run_detached(config) : run_attached(config);
+  if (detach)
+    run_detached(config);
+  else
+    run_attached(config);
 }
 
 void add_up(CLI::App& program, command& chosen) {

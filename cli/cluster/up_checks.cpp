@@ -142,7 +142,7 @@ void check_site(const cluster_config& config) {
   for (const node_config& node : config.nodes) check_listening(config, node);
   check_ports(config);
   const node_site site = make_site(config, config.head().name);
-  const supervisor_parts planned = supervisor_of(site, 0);
+  const supervisor_parts planned = supervisor_parts_of(site, 0);
   (void)bus_options_of(site);  // the keys
   if (is_this_machine(config.head().host)) check_preload(config, site.model->config);
   const auto placed = place(ask_devices(config), planned.shape, planned.wanted);

@@ -69,7 +69,7 @@ void head_node::start() {
 }
 
 void head_node::start_own_supervisor(std::uint32_t reign) {
-  supervisor_parts parts = supervisor_of(site_, reign);
+  supervisor_parts parts = supervisor_parts_of(site_, reign);
   parts.links = &links_;
   parts.router = router_;
   parts.directory = directory_;
@@ -154,7 +154,7 @@ void head_node::serve_http(const served_model& served) {
                                                            .log_bodies = config.log_prompts,
                                                            .origins = config.http_origins,
                                                            .need_keys = config.need_keys,
-                                                           .files_of_key = config.key_files});
+                                                           .file_bytes_per_key = config.key_files});
   say(fmt::format("http://{}: listening", text_of(host_port{place->host, http_->port()})));
   if (http_->is_open_to_others())
     warn("whoever reaches this address may use it: make a key (troupe keys add), or set cluster.need_keys");

@@ -146,7 +146,7 @@ node_hello hello_of(const node_site& site, const std::string& endpoint) {
   return hello;
 }
 
-supervisor_parts supervisor_of(const node_site& site, std::uint32_t reign) {
+supervisor_parts supervisor_parts_of(const node_site& site, std::uint32_t reign) {
   supervisor_parts parts = supervisor_settings_of(site.config);
   parts.members.build = build_id();
   parts.members.model = site.fingerprint;

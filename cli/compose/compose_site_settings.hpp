@@ -19,6 +19,6 @@ bus::options bus_options_of(const node_site& site);
 /// All but the incarnation.
 node_hello hello_of(const node_site& site, const std::string& endpoint);
 /// All but whom it works with.
-supervisor_parts supervisor_of(const node_site& site, std::uint32_t reign);
+supervisor_parts supervisor_parts_of(const node_site& site, std::uint32_t reign);
 
 }  // namespace troupe

@@ -4,7 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "actors/requests/logprobs_json.hpp"
+#include "actors/requests/own_logprobs_json.hpp"
 #include "base/error.hpp"
 #include "cli/commands.hpp"
 #include "cli/model/model_options.hpp"
@@ -55,7 +55,7 @@ void print_answer(std::span<const token_id> prompt, const generation& answer, bo
   out["tokens"] = answer.tokens;
   out["text"] = answer.text;
   out["finish_reason"] = name_of(answer.reason);
-  if (logprobs) out["logprobs"] = logprobs_json(answer.details);
+  if (logprobs) out["logprobs"] = own_logprobs_json(answer.details);
   print_json(out);
 }
 

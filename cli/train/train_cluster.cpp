@@ -117,10 +117,10 @@ class follower {
 
  private:
   void show(const std::string& kind, const json& data) {
-    if (kind == "message" && data.is_object()) {
+    if (kind == message_event && data.is_object()) {
       training_display::note(one_line(data.value("text", "")));
       has_chats_ |= data.value("chats", std::int64_t{0}) > 0;
-    } else if (kind == "metrics" && data.contains("validation_loss") && display_) {
+    } else if (kind == metrics_event && data.contains("validation_loss") && display_) {
       display_->show(data.value("step", std::int64_t{0}),
                      {data.value("validation_loss", 0.0), data.value("validation_accuracy", 0.0)});
     }
@@ -152,7 +152,7 @@ int report(const json& job, const std::string& flags, const std::string& chat, b
 }  // namespace
 
 void check_is_training(const json& job) {
-  if (job.value("kind", "") == "batch")
+  if (job.value("kind", "") == batch_kind)
     refuse("job {0} is a batch: troupe jobs collect {0} writes its answers", job.value("id", ""));
 }
 

@@ -3,6 +3,7 @@
 // Reading checks everything that can be checked without the model; placement checks what needs the number of layers.
 // The first thing that is wrong is refused in one line, `file:line:column: what is wrong: what to do`.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -26,6 +27,7 @@ struct layer_range {
 };
 
 enum class node_role : std::uint8_t { router, scheduler, worker, trainer };
+inline constexpr std::array all_roles{node_role::router, node_role::scheduler, node_role::worker, node_role::trainer};
 
 struct node_config {
   std::string name;
@@ -70,8 +72,8 @@ struct scheduler_settings {
 
   int max_batch_tokens = 2048;
   int max_mixed_prompt_tokens = 0;  ///< tokens of prompts in a step that also computes tokens of answers; 0: learned
-  int max_sequences = 256;          ///< not said, for a model that keeps states: sequences_with_states()
-  int kept_beginnings = 0;          ///< not from the file, for a model that keeps states: beginnings_with_states()
+  int max_sequences = 256;  ///< where the file says none and the model keeps states, as sequences_with_states() says
+  int kept_beginnings = 0;  ///< of a model that keeps states: as beginnings_with_states() says, never from the file
   std::uint64_t kv_memory = std::uint64_t{1} << 30;  ///< bytes of keys, values and states per replica
   int max_waiting = 4096;
   int adapter_patience = 64;  ///< steps that an adapter may be waited for before others give way

@@ -52,9 +52,16 @@ std::optional<layer_range> parse_layers(std::string_view text) {
 }
 
 std::optional<node_role> parse_role(std::string_view text) {
-  for (const auto role : {node_role::router, node_role::scheduler, node_role::worker, node_role::trainer})
+  for (const node_role role : all_roles)
     if (text == to_text(role)) return role;
   return {};
+}
+
+/// What one may choose from: "router, scheduler" …
+std::string all_role_names() {
+  std::string names;
+  for (const node_role role : all_roles) names.append(names.empty() ? "" : ", ").append(to_text(role));
+  return names;
 }
 
 /// What a user typed, short enough for one line.
@@ -218,10 +225,12 @@ std::set<node_role> config_value::roles() const {
   std::set<node_role> roles;
   for (const auto& each : *list) {
     const config_value word(each, key_, into_);
-    const std::string text = word.one_of({"router", "scheduler", "worker", "trainer"});
-    if (!roles.insert(*parse_role(text)).second) word.refuse(fmt::format("has \"{}\" twice", text));
+    const std::string text = word.text();
+    const auto role = parse_role(text);
+    if (!role) word.refuse(fmt::format("is {}: choose one of {}", in_quotes(text), all_role_names()));
+    if (!roles.insert(*role).second) word.refuse(fmt::format("has \"{}\" twice", text));
   }
-  if (roles.empty()) refuse("is empty: choose some of router, scheduler, worker, trainer");
+  if (roles.empty()) refuse("is empty: choose some of " + all_role_names());
   return roles;
 }
 

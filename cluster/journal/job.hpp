@@ -8,14 +8,18 @@
 
 namespace troupe {
 
+inline constexpr const char* batch_kind = "batch";
+inline constexpr const char* fine_tune_kind = "fine-tune";
+
 struct job_spec {
   std::string id;    ///< letters, digits, '-' and '_', 1 to 64
-  std::string kind;  ///< "batch", "fine-tune"
+  std::string kind;  ///< batch_kind or fine_tune_kind
   std::string tenant;
   std::string options;  ///< JSON; not looked into
   std::uint64_t lines = 0;
   std::string name = {};  ///< for people: a batch's file, a fine-tune's adapter; at most 4096 bytes
 
+  bool is_batch() const { return kind == batch_kind; }
   /// By another name it is the same job.
   friend bool operator==(const job_spec& a, const job_spec& b) {
     return std::tie(a.id, a.kind, a.tenant, a.options, a.lines) == std::tie(b.id, b.kind, b.tenant, b.options, b.lines);
@@ -70,10 +74,14 @@ struct line_record {
   bool ok = true;
 };
 
+inline constexpr const char* message_event = "message";
+inline constexpr const char* metrics_event = "metrics";
+inline constexpr const char* checkpoint_event = "checkpoint";
+
 struct job_event {
   std::uint64_t number = 0;  ///< counts a job's events from 1
   std::int64_t at = 0;       ///< seconds since 1970
-  std::string kind;          ///< "message", "metrics", "checkpoint"
+  std::string kind;          ///< message_event, metrics_event or checkpoint_event
   std::string text;          ///< JSON; not looked into
 };
 

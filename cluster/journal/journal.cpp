@@ -220,7 +220,7 @@ result<job_info, journal_error> journal::seal(std::string_view id) {
     return error(reason::wrong_state, "job {}: {} of {} lines are there: send the others first", id, job->received,
                  job->spec.lines);
   }
-  const bool is_done = job->spec.lines == 0 && job->spec.kind == "batch";
+  const bool is_done = job->spec.lines == 0 && job->spec.is_batch();
   return change_state(id, is_done ? job_state::succeeded : job_state::queued, {});
 }
 
@@ -243,7 +243,7 @@ result<job_info, journal_error> journal::resume(std::string_view id) {
 result<job_info, journal_error> journal::hold(std::string_view id, bool on) {
   const auto job = find(id);
   if (!job) return detail::no_such_job(id);
-  if (job->spec.kind == "batch") return error(reason::wrong_state, "job {}: only fine-tuning can be paused", id);
+  if (job->spec.is_batch()) return error(reason::wrong_state, "job {}: only fine-tuning can be paused", id);
   if (job->state == job_state::receiving || is_finished(job->state))
     return error(reason::wrong_state,
                  "job {}: its state is {}: only what waits, runs or is paused can be held or go on", id,

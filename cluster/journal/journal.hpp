@@ -70,7 +70,8 @@ class journal {
     std::function<std::int64_t()> wall_seconds = {};    ///< since 1970; empty: the system's clock
     std::function<std::int64_t()> passed_seconds = {};  ///< of a clock that never leaps; empty: a monotonic clock
     std::uint64_t max_lines = 1'000'000;                ///< of one job
-    /// That are kept. For a new one goes one that is over or not sealed: the oldest of the tenant who has most of them.
+    /// Jobs that are kept. To make room for a new one, one is removed that is over or not sealed: the oldest of the
+    /// tenant who has most of them.
     std::size_t max_jobs = 10'000;
     std::size_t max_open_jobs = 5'000;                           ///< of one tenant, accepted and not over
     std::uint64_t max_tenant_bytes = UINT64_MAX;                 ///< of a named one's lines and outputs together

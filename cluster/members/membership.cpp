@@ -90,7 +90,7 @@ std::optional<join_refusal> membership::check(const node_hello& hello) const {
         "another one anew",
         hello.name, hello.build, options_.build);
   }
-  const bool must_have_it = hello.has_role("worker") || hello.model != model_id{};
+  const bool must_have_it = hello.is_worker() || hello.model != model_id{};
   if (options_.model != model_id{} && hello.model != options_.model && must_have_it) {
     return refusal(reason::other_model,
                    "node {}: has model {:016x}, the cluster runs {:016x}: give it the same files and quant", hello.name,

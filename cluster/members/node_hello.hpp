@@ -30,11 +30,15 @@ struct node_hello {
   std::uint64_t memory_bytes = 0;
   double speed = 0;  ///< measured; only compared between nodes
 
-  bool has_role(std::string_view role) const { return std::find(roles.begin(), roles.end(), role) != roles.end(); }
+  bool is_worker() const { return has_role("worker"); }
+  bool is_trainer() const { return has_role("trainer"); }
   auto fields() {
     return std::tie(cluster, name, incarnation, pid, host, machine, endpoint, meeting, roles, build, model, threads,
                     processors, memory_bytes, speed);
   }
+
+ private:
+  bool has_role(std::string_view role) const { return std::find(roles.begin(), roles.end(), role) != roles.end(); }
 };
 
 /// What a node says of itself with every heartbeat.

@@ -144,7 +144,10 @@ void pack_matrix(const model_files& files, const weight_source& source, const pl
   const bool as_is = keeps_bits(source, plan.kind);
   pool.run(static_cast<int>(padded_outs(plan.outs) / outs_per_block), [&](int block, int) {
     const std::int64_t first = block * outs_per_block, end = std::min(first + outs_per_block, plan.outs);
-    as_is ? copy_rows(first, end) : encode_rows(first, end);
+    if (as_is)
+      copy_rows(first, end);
+    else
+      encode_rows(first, end);
   });
 }
 

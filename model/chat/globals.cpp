@@ -72,7 +72,10 @@ value raise(runtime& run, arguments&& given) {
 std::tm time_of(const runtime& run) {
   const std::time_t seconds = std::chrono::system_clock::to_time_t(run.now);
   std::tm parts{};
-  run.in_utc ? gmtime_r(&seconds, &parts) : localtime_r(&seconds, &parts);
+  if (run.in_utc)
+    gmtime_r(&seconds, &parts);
+  else
+    localtime_r(&seconds, &parts);
   return parts;
 }
 

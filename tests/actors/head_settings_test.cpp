@@ -24,22 +24,23 @@ front_parts parts_of(const cluster_config& config) {
 
 const reached_key reached_keys[] = {
     {"cluster", "keep_jobs_days = 3",
-     [](const cluster_config& c) { return jobs_of(parts_of(c), {}).keep == std::chrono::days(3); }},
+     [](const cluster_config& c) { return jobs_parts_of(parts_of(c), {}).keep == std::chrono::days(3); }},
     {"cluster", "key_files = 4096",
      [](const cluster_config& c) { return journal_options_of(c).max_tenant_bytes == 4096; }},
     {"model", "name = \"letters\"",
      [](const cluster_config& c) {
-       return shelf_of(c).base_name == "letters" && training_of(parts_of(c), {}).intake.base_name == "letters";
+       return shelf_options_of(c).base_name == "letters" &&
+              training_parts_of(parts_of(c), {}).intake.base_name == "letters";
      }},
     {"scheduler", "max_sequences = 9",
-     [](const cluster_config& c) { return jobs_of(parts_of(c), {}).in_flight == 18; }},
+     [](const cluster_config& c) { return jobs_parts_of(parts_of(c), {}).in_flight == 18; }},
     {"adapters", "dir = \"/nets\"",
      [](const cluster_config& c) {
-       return shelf_of(c).source == "/nets" && training_of(parts_of(c), {}).adapter_folder == "/nets";
+       return shelf_options_of(c).source == "/nets" && training_parts_of(parts_of(c), {}).adapter_folder == "/nets";
      }},
     {"adapters", "memory = 4096",
      [](const cluster_config& c) {
-       return shelf_of(c).memory == 4096 && training_of(parts_of(c), {}).adapter_memory == 4096;
+       return shelf_options_of(c).memory == 4096 && training_parts_of(parts_of(c), {}).adapter_memory == 4096;
      }},
     {"cluster", "lost_after_ms = 5000",
      [](const cluster_config& c) {
@@ -62,11 +63,11 @@ const reached_key reached_keys[] = {
     {"adapters", "max_resident = 8",
      [](const cluster_config& c) { return supervisor_settings_of(c).batches.max_adapters == 8; }},
     {"training", "may_delay = 0.5",
-     [](const cluster_config& c) { return training_of(parts_of(c), {}).may_delay == 0.5; }},
+     [](const cluster_config& c) { return training_parts_of(parts_of(c), {}).may_delay == 0.5; }},
     {"training", "idle_priority = false",
-     [](const cluster_config& c) { return !training_of(parts_of(c), {}).idle_priority; }},
+     [](const cluster_config& c) { return !training_parts_of(parts_of(c), {}).idle_priority; }},
     {"scheduler", "max_waiting = 7",
-     [](const cluster_config& c) { return gateway_of(parts_of(c), {}).max_waiting == 7; }},
+     [](const cluster_config& c) { return gateway_parts_of(parts_of(c), {}).max_waiting == 7; }},
 };
 
 cluster_config with_line(const std::string& section, const std::string& line) {

@@ -35,11 +35,12 @@ struct http_options {
 
   std::chrono::milliseconds idle{75'000};         ///< between two requests
   std::chrono::milliseconds header_time{10'000};  ///< from a request's first byte to its head
-  std::chrono::milliseconds body_time{60'000};    ///< from there to its end, and more for a long body:
-  std::size_t body_rate = 32 << 10;               ///< each so many bytes of it that come give another second
-  std::chrono::milliseconds linger_time{2'000};   ///< for what is left of a refused one, and more as it comes
-  std::chrono::milliseconds write_time{30'000};   ///< in which some of what was written must have gone
-  std::chrono::milliseconds grace{3'000};         ///< for requests in progress when the server is stopped
+  /// From there to its end. A long body may take longer: for each `body_rate` bytes that come there is another second.
+  std::chrono::milliseconds body_time{60'000};
+  std::size_t body_rate = 32 << 10;
+  std::chrono::milliseconds linger_time{2'000};  ///< for what is left of a refused one, and more as it comes
+  std::chrono::milliseconds write_time{30'000};  ///< in which some of what was written must have gone
+  std::chrono::milliseconds grace{3'000};        ///< for requests in progress when the server is stopped
 
   /// The body of a response that the server itself makes: 400, 408, 413, 415, 431, 500, 501, 503, 505.
   std::function<std::string(int status, std::string_view why)> error_body = {};

@@ -3,9 +3,9 @@
 #include <span>
 #include <utility>
 
-#include "actors/http/answers/answer_request.hpp"
 #include "actors/http/answers/answer_text.hpp"
 #include "actors/http/answers/answering_paths.hpp"
+#include "actors/http/answers/order_fields.hpp"
 #include "actors/http/json_text.hpp"
 #include "actors/requests/request_fields_impl.hpp"
 #include "base/random_hex.hpp"

@@ -1,8 +1,8 @@
 #include <bit>
 #include <cmath>
 
-#include "actors/http/answers/answer_request.hpp"
 #include "actors/http/answers/answering_paths.hpp"
+#include "actors/http/answers/order_fields.hpp"
 #include "actors/http/json_text.hpp"
 #include "actors/requests/request_fields_impl.hpp"
 

@@ -1,7 +1,7 @@
 #include "actors/http/answers/answer_call.hpp"
-#include "actors/http/answers/answer_request.hpp"
 #include "actors/http/answers/answering_paths.hpp"
 #include "actors/http/answers/asked_body.hpp"
+#include "actors/http/answers/order_fields.hpp"
 #include "actors/http/chats/chat_order.hpp"
 #include "actors/http/chats/responses.hpp"
 #include "actors/http/json_body_impl.hpp"

@@ -1,6 +1,6 @@
 #include "actors/http/chats/chat_order.hpp"
 
-#include "actors/http/answers/answer_request.hpp"
+#include "actors/http/answers/order_fields.hpp"
 #include "actors/http/chats/tool_choice.hpp"
 #include "actors/requests/request_fields_impl.hpp"
 #include "model/text/chat_messages.hpp"

@@ -6,6 +6,7 @@
 #include "actors/http/jobs/batch_lines.hpp"
 #include "actors/http/jobs/owned_jobs_impl.hpp"
 #include "base/field_error.hpp"
+#include "cluster/journal/job.hpp"
 
 namespace troupe {
 namespace {
@@ -148,7 +149,7 @@ void refuse_to_remove(const api_call& call, const batch_file& file) {
 void list_batch_files(const api_call& call, std::function<void(std::vector<listed_file>)> then) {
   const auto files = std::make_shared<std::vector<listed_file>>();
   list_jobs(
-      call, {.kind = "batch"},
+      call, {.kind = batch_kind},
       [call, files](const json& job) {
         add_files(*files, call, job);
         return true;

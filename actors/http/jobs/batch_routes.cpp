@@ -7,6 +7,7 @@
 #include "actors/http/metadata_impl.hpp"
 #include "actors/http/routes.hpp"
 #include "base/random_hex.hpp"
+#include "cluster/journal/job.hpp"
 
 namespace troupe {
 namespace {
@@ -117,7 +118,7 @@ void reply_batch(const api_call& call, const std::string& command) {
 void list_batches(const api_call& call) {
   const auto page = std::make_shared<list_page>(*call.request);
   list_jobs(
-      call, {.kind = "batch", .after = page->take_after()},
+      call, {.kind = batch_kind, .after = page->take_after()},
       [call, page](const json& job) {
         const std::string id = job.value("id", "");
         const auto record = call.context->records->find_batch(id);

@@ -5,6 +5,7 @@
 
 #include "actors/http/jobs/fine_tuning_request.hpp"
 #include "actors/json_dump_impl.hpp"
+#include "cluster/journal/job.hpp"
 
 namespace troupe {
 namespace {
@@ -26,8 +27,8 @@ json measured(const json& data) {
 
 std::string message_of(const std::string& kind, const json& data) {
   const auto step = data.value("step", std::int64_t{0});
-  if (kind == "checkpoint") return fmt::format("Step {}: checkpoint", step);
-  if (kind != "metrics") return data.value("text", "");
+  if (kind == checkpoint_event) return fmt::format("Step {}: checkpoint", step);
+  if (kind != metrics_event) return data.value("text", "");
   if (!data.contains("validation_loss"))
     return fmt::format("Step {}: training loss={:.4f}", step, data.value("loss", 0.0));
   return fmt::format("Step {}: validation loss={:.4f}", step, data["validation_loss"].get<double>());
@@ -35,7 +36,7 @@ std::string message_of(const std::string& kind, const json& data) {
 
 /// A validation counts only if it is of the same step.
 bool belongs_to(std::int64_t step, const json& event) {
-  if (event.value("kind", "") != "metrics") return false;
+  if (event.value("kind", "") != metrics_event) return false;
   const json& data = event.at("data");
   const auto event_step = data.value("step", std::int64_t{0});
   return data.contains("validation_loss") ? event_step == step : event_step <= step;
@@ -81,7 +82,7 @@ json fine_tune_json(const std::string& model, const json& job, const json& recor
 json event_json(const std::string& job, const json& event) {
   const json& data = event.at("data");
   const std::string kind = event.value("kind", "");
-  const bool is_metrics = kind == "metrics";
+  const bool is_metrics = kind == metrics_event;
   return {{"object", "fine_tuning.job.event"},
           {"id", fmt::format("ftevent-{}-{}", job, event.value("number", 0))},
           {"created_at", event.value("at", std::int64_t{0})},

@@ -4,6 +4,7 @@
 #include "actors/http/json_body_impl.hpp"
 #include "actors/http/list_page_impl.hpp"
 #include "actors/http/routes.hpp"
+#include "cluster/journal/job.hpp"
 
 namespace troupe {
 namespace {
@@ -16,7 +17,7 @@ json shown_job(const api_context& context, const json& job) {
 
 /// Other jobs, such as batches, are unknown here.
 void check_kind(const json& job, const std::string& id) {
-  if (job.value("kind", "") != "fine-tune")
+  if (job.value("kind", "") != fine_tune_kind)
     throw api_error(404, fmt::format("there is no fine-tuning job {}", id.substr(0, 80)), "id");
 }
 
@@ -76,7 +77,7 @@ class event_list : public std::enable_shared_from_this<event_list> {
     const bool goes_on = record.at("has_older") && events.size() > figures_before;
     const std::size_t first = goes_on ? figures_before : 0;
     for (std::size_t i = events.size(); i-- > first;) {
-      if (only_checkpoints_ && events[i].value("kind", "") != "checkpoint") continue;
+      if (only_checkpoints_ && events[i].value("kind", "") != checkpoint_event) continue;
       const json entry = only_checkpoints_ ? checkpoint_json(id, adapter, events, i) : event_json(id, events[i]);
       if (!page_.add(entry["id"], [&] { return entry; })) return reply_json(call_.exchange, page_.finish());
     }
@@ -103,7 +104,7 @@ bool is_wanted(const http_request& request, const json& metadata) {
 void list_fine_tunes(const api_call& call) {
   const auto page = std::make_shared<list_page>(*call.request);
   list_jobs(
-      call, {.kind = "fine-tune", .after = page->take_after(), .with_options = true, .at_once = page->wanted()},
+      call, {.kind = fine_tune_kind, .after = page->take_after(), .with_options = true, .at_once = page->wanted()},
       [call, page](const json& job) {
         const json shown = shown_job(*call.context, job);
         return !is_wanted(*call.request, shown["metadata"]) || page->add(shown["id"], [&] { return shown; });

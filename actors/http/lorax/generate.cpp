@@ -1,7 +1,7 @@
 #include "actors/http/lorax/generate.hpp"
 
-#include "actors/http/answers/answer_request.hpp"
 #include "actors/http/answers/answer_text.hpp"
+#include "actors/http/answers/order_fields.hpp"
 #include "actors/http/json_text.hpp"
 #include "actors/http/lorax/generate_errors.hpp"
 #include "actors/http/lorax/generate_input_impl.hpp"
@@ -88,8 +88,7 @@ class generation_format final : public answer_format {
     std::string more;
     if (details && wishes_.alternatives > 0) {
       for (const token_logprob& each : details->alternatives)
-        more += fmt::format(R"({}{{"id":{},"text":{},"logprob":{}}})", more.empty() ? "" : ",", each.token,
-                            json_text(token_text(prompts_->tokens(), each.token)), finite_logprob(each.logprob));
+        more += (more.empty() ? "" : ",") + scored_json(each.token, each.logprob);
       more = R"(,"alternative_tokens":[)" + more + "]";
     }
     return fmt::format(R"({{"id":{},"text":{},"logprob":{},"special":{},"skipped":false{}}})", token, json_text(text),
@@ -97,10 +96,12 @@ class generation_format final : public answer_format {
   }
   std::string prefill_json(const std::vector<sampled_token>& scored) const {
     std::string list;
-    for (const sampled_token& each : scored)
-      list += fmt::format(R"({}{{"id":{},"text":{},"logprob":{}}})", list.empty() ? "" : ",", each.token,
-                          json_text(token_text(prompts_->tokens(), each.token)), logprob_json(each.logprob));
+    for (const sampled_token& each : scored) list += (list.empty() ? "" : ",") + scored_json(each.token, each.logprob);
     return list;
+  }
+  std::string scored_json(token_id token, const std::optional<float>& logprob) const {
+    return fmt::format(R"({{"id":{},"text":{},"logprob":{}}})", token, json_text(token_text(prompts_->tokens(), token)),
+                       logprob_json(logprob));
   }
   /// Of a stream, whose tokens were told one by one, without lists.
   std::string details_json(const answer_end& end, std::string_view prefill, std::string_view tokens) const {

@@ -31,7 +31,10 @@ void cpu_delta::run(const layer_pass& at) {
   products_.multiply_normed(at, at.weights.attention_norm, in);
   const std::int64_t convolved = 2 * config_.key_heads + config_.value_heads;
   for_sequence_parts(products_.pool(), at.batch, convolved + 1, [&](const pass_sequence& sequence, std::int64_t part) {
-    part < convolved ? convolve_part(at, sequence, part) : find_shares(at, sequence);
+    if (part < convolved)
+      convolve_part(at, sequence, part);
+    else
+      find_shares(at, sequence);
   });
   for_sequence_parts(products_.pool(), at.batch, config_.value_heads,
                      [&](const pass_sequence& sequence, std::int64_t head) { run_head(at, sequence, head); });

@@ -15,7 +15,10 @@ cpu_mlp::cpu_mlp(cpu_products& products, const decoder::options& chosen)
 void cpu_mlp::run(const layer_pass& at) {
   const layer_weights& weights = at.weights;
   const bool mixes = !weights.experts.empty(), apart = config_.experts.apart;
-  if (mixes) apart ? experts_->mix_apart(at) : experts_->mix(at);
+  if (mixes && apart)
+    experts_->mix_apart(at);
+  else if (mixes)
+    experts_->mix(at);
   if (!weights.up.w.weights) return;
   const column_cut cut = cut_blocks(products_.split(), weights.up.w.outs);
   const linear_product both[] = {{linear_kind::up, weights.up, up_, cut},

@@ -89,7 +89,7 @@ class api_test : public testing::Test {
             .log_bodies = log_bodies_,
             .origins = origins_,
             .need_keys = need_keys_,
-            .files_of_key = files_of_key_,
+            .file_bytes_per_key = file_bytes_per_key_,
             .work = work_,
             .file_work = file_work_};
   }
@@ -161,7 +161,7 @@ class api_test : public testing::Test {
   json post_processor_ = nullptr;
   std::int64_t context_ = 64;
   std::size_t work_bytes_ = std::size_t{256} << 20;
-  std::uint64_t files_of_key_ = UINT64_MAX;
+  std::uint64_t file_bytes_per_key_ = UINT64_MAX;
   std::shared_ptr<task_thread> work_, file_work_;
   std::shared_ptr<adapter_directory> adapters_ = std::make_shared<adapter_directory>();
   std::shared_ptr<status_board> board_ = std::make_shared<status_board>();

@@ -56,7 +56,7 @@ TEST_F(jobs, say_that_the_journal_is_gone_though_nobody_asks_for_anything) {
 TEST_F(jobs, begin_no_lines_while_outputs_that_the_disk_does_not_take_fill_the_memory) {
   head now(folder_, prompts_, [](jobs_parts& parts) {
     parts.in_flight = 2;
-    parts.most_unrecorded_bytes = 1000;
+    parts.unrecorded.most_bytes = 1000;
     parts.journal_retry = std::chrono::milliseconds(1);
   });
   now.submit("job-1", lines(5));

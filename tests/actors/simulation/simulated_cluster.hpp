@@ -220,12 +220,12 @@ class simulated_cluster {
     adapters_->publish(std::move(next));
   }
   void start_head() {
-    simulated_head_parts parts{supervisor_of(), model_.prompts, adapters_, {}};
+    simulated_head_parts parts{supervisor_parts_of(), model_.prompts, adapters_, {}};
     if (options_.has_journal) parts.journal = folder_.path() / "journal.db";
     heads_.push_back(std::make_unique<simulated_head>(system_, net_, std::move(parts)));
     head_ = heads_.back().get();
   }
-  supervisor_parts supervisor_of() {
+  supervisor_parts supervisor_parts_of() {
     const model_config& config = model_.model->config;
     supervisor_parts parts;
     parts.config = parse_cluster_config(

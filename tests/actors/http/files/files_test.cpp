@@ -198,7 +198,7 @@ TEST_F(api_files, of_one_key_take_no_more_of_the_disk_than_they_may) {
     headers[name] = form_type;
     headers[name].emplace_back("authorization", "Bearer " + add_api_key(keys_file(), {.name = name}));
   }
-  files_of_key_ = 24'000;  // of a small one and of what is said of it there are no three
+  file_bytes_per_key_ = 24'000;  // of a small one and of what is said of it there are no three
   start();
   const auto send = [&](const std::string& key, std::size_t bytes = 1) {
     return ask("POST", "/v1/files", form("batch", std::string(bytes, 'a')), headers[key]).get();

@@ -1,10 +1,10 @@
-#include "actors/requests/logprobs_json.hpp"
+#include "actors/requests/own_logprobs_json.hpp"
 
 #include <nlohmann/json.hpp>
 
 namespace troupe {
 
-nlohmann::ordered_json logprobs_json(std::span<const sampled_token> details) {
+nlohmann::ordered_json own_logprobs_json(std::span<const sampled_token> details) {
   auto all = nlohmann::ordered_json::array();
   for (const sampled_token& each : details) {
     auto top = nlohmann::ordered_json::array();

@@ -1,4 +1,4 @@
-#include "actors/http/answers/answer_request.hpp"
+#include "actors/http/answers/order_fields.hpp"
 
 #include "actors/http/api_error.hpp"
 #include "actors/requests/constraint_fields.hpp"
