@@ -15,7 +15,7 @@
 #include "base/wake_signal.hpp"
 #include "cli/compose/compose_head.hpp"
 #include "cli/compose/compose_site_settings.hpp"
-#include "cli/compose/compose_worker.hpp"
+#include "cli/compose/member_node.hpp"
 #include "cli/compose/node_log.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/program_id.hpp"
