@@ -16,6 +16,7 @@
 #include <caf/typed_event_based_actor.hpp>
 
 #include <condition_variable>
+#include <cstddef>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -27,12 +28,16 @@
 
 namespace troupe {
 
-/// Makes actors share one queue of work. CAF's default, work stealing, looks for work a thousand times a second even if
-/// there is none.
-inline void share_threads(caf::actor_system_config& config, std::size_t threads) {
-  config.set("scheduler.policy", caf::atom("sharing"));
-  config.set("scheduler.max-threads", threads);
-}
+/// For actors that share so many threads, with one queue of work. CAF's default, work stealing, looks for work a
+/// thousand times a second even if there is none.
+caf::actor_system_config system_config(std::size_t threads);
+
+/// How many threads actors have of their own (actor_thread::own), those of CAF's own actors among them.
+std::size_t own_threads(caf::actor_system& system);
+
+/// An actor's thread ends when its last handle goes. CAF's clock holds handles for delayed messages: drops those, then
+/// waits until actors have no more threads of their own than `before`. Returns whether all others have ended in time.
+bool await_own_threads(caf::actor_system& system, std::size_t before, duration patience);
 
 template <class... Messages>
 using actor_of = caf::typed_actor<caf::reacts_to<Messages>...>;

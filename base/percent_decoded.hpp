@@ -1,7 +1,9 @@
 #pragma once
-#include <charconv>
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "base/number_in.hpp"
 
 namespace troupe {
 
@@ -11,12 +13,10 @@ inline std::string percent_decoded(std::string_view text) {
   decoded.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); ++i) {
     const std::string_view digits = text.substr(i + 1, 2);
-    unsigned char byte = 0;
-    const char* const end = digits.data() + digits.size();
-    const bool is_escape =
-        text[i] == '%' && digits.size() == 2 && std::from_chars(digits.data(), end, byte, 16).ptr == end;
-    decoded += is_escape ? static_cast<char>(byte) : text[i];
-    if (is_escape) i += 2;
+    std::optional<unsigned char> byte;
+    if (text[i] == '%' && digits.size() == 2) byte = number_in<unsigned char>(digits, 16);
+    decoded += byte ? static_cast<char>(*byte) : text[i];
+    if (byte) i += 2;
   }
   return decoded;
 }

@@ -76,16 +76,16 @@ void run_batches(const load_place& place, const engine_bench& options, const rep
 engine_bench fitted(engine_bench options, const model_config& config) {
   const std::int64_t usual = std::min<std::int64_t>(512, config.context);
   if (options.prompt == 0) options.prompt = static_cast<int>(usual);
-  if (options.context == 0) options.context = usual;
+  if (options.trace.context == 0) options.trace.context = usual;
   const int longest = std::max(options.prompt, options.decode_context + options.decode);
-  if (options.trace.empty() && longest > config.context)
+  if (options.trace.file.empty() && longest > config.context)
     refuse(
         "a sequence would take {} positions, the model has {}: lower --prompt-tokens, or the sum of "
         "--decode-context and --decode-tokens",
         longest, config.context);
-  if (!options.trace.empty() && options.context > config.context)
+  if (!options.trace.file.empty() && options.trace.context > config.context)
     refuse("the trace's lengths cannot be scaled to {} tokens, the model has {} positions: lower --context",
-           options.context, config.context);
+           options.trace.context, config.context);
   return options;
 }
 
@@ -146,7 +146,7 @@ void run_engine(const std::shared_ptr<const loaded_model>& model, const engine_b
                 const report& out) {
   const engine_bench options = fitted(chosen, model->config);
   std::vector<trace_request> trace;  // before anything is measured: it may not be what is needed
-  if (!options.trace.empty()) trace = read_trace(options.trace, to_size(options.requests));
+  if (!options.trace.file.empty()) trace = read_trace(options.trace.file, to_size(options.requests));
   load_place place{.model = model,
                    .with = with,
                    .work = work_of(*model, options.kv),
@@ -155,7 +155,7 @@ void run_engine(const std::shared_ptr<const loaded_model>& model, const engine_b
                    .device = options.device};
   place.limits = measure_limits(place, out);
   if (!trace.empty()) return run_trace(place, options, trace, out);
-  if (options.adapters_on_disk > 0) return run_many_adapters(place, options, out);
+  if (options.many_adapters.on_disk > 0) return run_many_adapters(place, options, out);
   if (options.constrained) return run_constrained(place, options, out);
   {
     const std::int64_t room = std::max(options.prompt, options.decode_context + options.decode) + 16;

@@ -2,7 +2,7 @@
 #include <memory>
 #include <vector>
 
-#include "bench/engine.hpp"
+#include "bench/engine_bench.hpp"
 #include "bench/replay.hpp"
 #include "bench/report.hpp"
 

@@ -20,10 +20,10 @@ namespace {
 /// A folder of adapters that is gone with this object.
 class adapter_folder {
  public:
-  adapter_folder(const model_config& config, const engine_bench& options) {
-    for (std::uint32_t i = 1; i <= static_cast<std::uint32_t>(options.adapters_on_disk); ++i) {
-      options.check();
-      write_random_adapter(of(adapter_version(i)), config, options.adapter_rank, i);
+  adapter_folder(const model_config& config, const adapters_load& adapters) {
+    for (std::uint32_t i = 1; i <= static_cast<std::uint32_t>(adapters.on_disk); ++i) {
+      adapters.check();
+      write_random_adapter(of(adapter_version(i)), config, adapters.rank, i);
     }
   }
 
@@ -37,8 +37,9 @@ class adapter_folder {
 
 /// Every request asks for a random adapter; the lower its number, the more often it is asked for.
 std::vector<timed_request> skewed_load(const load_place& place, const engine_bench& options) {
+  const adapters_load& adapters = options.many_adapters;
   std::vector<double> weights;
-  for (int i = 1; i <= options.adapters_on_disk; ++i) weights.push_back(std::pow(i, -options.adapter_skew));
+  for (int i = 1; i <= adapters.on_disk; ++i) weights.push_back(std::pow(i, -adapters.skew));
   std::discrete_distribution<int> popular(weights.begin(), weights.end());
   std::mt19937 random(1);
   std::vector<timed_request> load;
@@ -68,29 +69,31 @@ std::size_t clients_for(const engine_bench& options) {
 /// one look better than it is.
 load_figures run_resident(const load_place& place, const engine_bench& options,
                           const std::vector<timed_request>& load) {
+  const adapters_load& adapters = options.many_adapters;
   engine serving(place.model, options_for(place, options), place.with);
   std::vector<std::shared_ptr<const lora_adapter>> different;
-  for (int i = 1; i <= std::min(options.adapters_on_disk, options.adapters_in_memory); ++i)
-    different.push_back(random_adapter(*place.model, options.adapter_rank, static_cast<std::uint32_t>(i)));
-  for (int i = 1; i <= options.adapters_on_disk; ++i)
+  for (int i = 1; i <= std::min(adapters.on_disk, adapters.in_memory); ++i)
+    different.push_back(random_adapter(*place.model, adapters.rank, static_cast<std::uint32_t>(i)));
+  for (int i = 1; i <= adapters.on_disk; ++i)
     serving.add_adapter(adapter_version(static_cast<std::uint32_t>(i)), different[to_size(i) % different.size()]);
-  return replay(serving, place, load, clients_for(options), {.before_step = [&](engine&) { options.check(); }});
+  return replay(serving, place, load, clients_for(options), {.before_step = [&](engine&) { adapters.check(); }});
 }
 
 adapter_run run_from_disk(const load_place& place, const engine_bench& options, const adapter_folder& folder,
                           const std::vector<timed_request>& load, std::int64_t bytes) {
+  const adapters_load& adapters = options.many_adapters;
   const model_config& config = place.model->config;
-  adapter_loader loader({.bytes = bytes * options.adapters_in_memory}, [&](adapter_version version) {
+  adapter_loader loader({.bytes = bytes * adapters.in_memory}, [&](adapter_version version) {
     return std::make_shared<lora_adapter>(read_adapter(folder.of(version), config), config.layers,
                                           precision_beside(place.model->quantization));
   });
-  for (int i = 1; i <= options.adapters_on_disk; ++i)
+  for (int i = 1; i <= adapters.on_disk; ++i)
     if (const auto refused = loader.declare(adapter_version(static_cast<std::uint32_t>(i)), bytes))
       refuse("adapters in memory: one takes {} bytes, the budget is {}", refused->bytes, refused->budget);
   engine_options chosen = options_for(place, options);
   chosen.scheduler.is_known = [&](adapter_version version) { return loader.is_known(version); };
   chosen.scheduler.is_ready = [&](adapter_version version) { return loader.is_ready(version); };
-  chosen.scheduler.max_adapters = options.adapters_in_memory;
+  chosen.scheduler.max_adapters = adapters.in_memory;
   engine serving(place.model, chosen, place.with);
   const adapter_loader::changes changes{
       .add = [&](adapter_version version, auto adapter) { serving.add_adapter(version, std::move(adapter)); },
@@ -99,7 +102,7 @@ adapter_run run_from_disk(const load_place& place, const engine_bench& options, 
   const auto running = [&](adapter_version version) { return serving.scheduler().is_running(version); };
   const replay_hooks hooks{.before_step =
                                [&](engine&) {
-                                 options.check();
+                                 adapters.check();
                                  loader.exchange(running, changes);
                                },
                            .idle = [&] { return loader.wait(); }};
@@ -110,19 +113,20 @@ adapter_run run_from_disk(const load_place& place, const engine_bench& options, 
 }  // namespace
 
 void run_many_adapters(const load_place& place, const engine_bench& options, const report& out) {
+  const adapters_load& adapters = options.many_adapters;
   const model_config& config = place.model->config;
-  const auto bytes = static_cast<std::int64_t>(random_adapter(*place.model, options.adapter_rank, 1)->bytes());
-  out.title(fmt::format(
-      "{} adapters of rank {} on disk, {:.1f} MB each in memory, room for {}; {} requests, skew {}; {} "
-      "tokens of prompt and {} of answer; {} sequences at a time, as many more wait",
-      options.adapters_on_disk, options.adapter_rank, static_cast<double>(bytes) / 1e6, options.adapters_in_memory,
-      options.requests, options.adapter_skew, options.decode_context, options.decode, options.sequences));
+  const auto bytes = static_cast<std::int64_t>(random_adapter(*place.model, adapters.rank, 1)->bytes());
+  out.title(
+      fmt::format("{} adapters of rank {} on disk, {:.1f} MB each in memory, room for {}; {} requests, skew {}; {} "
+                  "tokens of prompt and {} of answer; {} sequences at a time, as many more wait",
+                  adapters.on_disk, adapters.rank, static_cast<double>(bytes) / 1e6, adapters.in_memory,
+                  options.requests, adapters.skew, options.decode_context, options.decode, options.sequences));
   const auto load = skewed_load(place, options);
   const load_figures resident = run_resident(place, options, load);
   out.add(row_of("all in memory", resident));
-  const adapter_folder folder(config, options);
+  const adapter_folder folder(config, adapters);
   const adapter_run disk = run_from_disk(place, options, folder, load, bytes);
-  out.add(row_of(fmt::format("room for {}", options.adapters_in_memory), disk.load));
+  out.add(row_of(fmt::format("room for {}", adapters.in_memory), disk.load));
   const auto longest = [](const load_figures& figures) { return percentile(figures.first_token, 1.0); };
   out.add({"room for few against all in memory",
            {{"of tokens/s", resident.seconds / disk.load.seconds},

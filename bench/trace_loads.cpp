@@ -15,7 +15,7 @@ namespace {
 engine_options options_for(const load_place& place, const engine_bench& options,
                            const std::vector<timed_request>& load) {
   const std::int64_t longest = longest_prompt(load) + longest_answer(load) + block_tokens;
-  const std::int64_t tokens = options.kv_tokens > 0 ? options.kv_tokens : longest * options.sequences;
+  const std::int64_t tokens = options.trace.kv_tokens > 0 ? options.trace.kv_tokens : longest * options.sequences;
   return engine_options_for(place, longest, options.sequences, tokens);
 }
 
@@ -55,7 +55,8 @@ void compare_static(const load_place& place, const engine_bench& options, const 
 
 void run_trace(const load_place& place, const engine_bench& options, const std::vector<trace_request>& trace,
                const report& out) {
-  const load_shape shape{.context = options.context, .vocab = place.model->config.vocab_size, .rate = options.rate};
+  const load_shape shape{
+      .context = options.trace.context, .vocab = place.model->config.vocab_size, .rate = options.trace.rate};
   const auto load = load_of(trace, shape);
   const bool named = !trace.front().blocks.empty();
   std::int64_t answers = 0;
@@ -64,9 +65,9 @@ void run_trace(const load_place& place, const engine_bench& options, const std::
   out.title(fmt::format(
       "{}: {} requests, lengths times {:.4f}: {:.0f} tokens of prompt and {:.0f} of answer each; {}; "
       "at most {} sequences at a time",
-      std::filesystem::path(options.trace).filename().string(), load.size(), scale_for(trace, shape.context),
+      std::filesystem::path(options.trace.file).filename().string(), load.size(), scale_for(trace, shape.context),
       static_cast<double>(prompt_tokens(load)) / count, static_cast<double>(answers) / count,
-      options.rate > 0 ? fmt::format("{} times the trace's pace", options.rate) : "all come at once",
+      options.trace.rate > 0 ? fmt::format("{} times the trace's pace", options.trace.rate) : "all come at once",
       options.sequences));
   const load_figures continuous = run_continuous(place, options, "continuous", load, out);
   if (named)

@@ -1,6 +1,7 @@
 #pragma once
-#include "bench/engine.hpp"
+#include "bench/engine_bench.hpp"
 #include "bench/replay.hpp"
+#include "bench/report.hpp"
 #include "bench/trace.hpp"
 
 namespace troupe::bench {

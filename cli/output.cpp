@@ -1,6 +1,5 @@
 #include "cli/output.hpp"
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <stdexcept>
@@ -51,15 +50,6 @@ std::string one_line(std::string_view text) {
   std::string line = without_controls(text, ' ');
   while (line.ends_with(' ')) line.pop_back();
   return line;
-}
-
-std::string size_text(std::int64_t bytes) {
-  constexpr std::array<const char*, 5> units{"bytes", "KiB", "MiB", "GiB", "TiB"};
-  auto value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  for (; value >= 1000 && unit + 1 < units.size(); ++unit) value /= 1024;
-  return unit == 0 ? fmt::format("{} bytes", bytes)
-                   : fmt::format("{:.{}f} {}", value, value < 9.95 ? 2 : 1, units[unit]);
 }
 
 }  // namespace troupe

@@ -1,5 +1,4 @@
 #pragma once
-#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -27,7 +26,5 @@ constexpr std::string_view clear_line = "\r\x1b[K";  ///< on a terminal
 
 /// Text in one line: control characters become spaces, bytes that belong to no character "?".
 std::string one_line(std::string_view text);
-/// "1.5 GiB"
-std::string size_text(std::int64_t bytes);
 
 }  // namespace troupe

@@ -8,7 +8,6 @@
 #include <charconv>
 #include <fstream>
 #include <utility>
-#include <vector>
 
 #include "actors/adapters/adapter_files.hpp"
 #include "base/error.hpp"
@@ -61,7 +60,7 @@ std::vector<fetched_folder> fetched_folders(const fs::path& store) {
 
 }  // namespace
 
-void check_files(const load_adapter& adapter) {
+void check_files(const adapter_contents& adapter) {
   if (!is_sha256(adapter.sha256)) refuse("adapter {}: '{}' is no digest", adapter.full_name, adapter.sha256);
   const auto is_known = [](const adapter_file_info& file) {
     return file.bytes <= largest_adapter_file &&
@@ -71,14 +70,14 @@ void check_files(const load_adapter& adapter) {
     refuse("adapter {}: its list of files is none of an adapter", adapter.full_name);
 }
 
-bool is_complete(const fs::path& folder, const load_adapter& adapter) {
+bool is_complete(const fs::path& folder, const adapter_contents& adapter) {
   return std::all_of(adapter.files.begin(), adapter.files.end(), [&](const adapter_file_info& file) {
     std::error_code fault;
     return fs::file_size(folder / file.name, fault) == file.bytes && !fault;
   });
 }
 
-adapter_download::adapter_download(fs::path store, load_adapter adapter)
+adapter_download::adapter_download(fs::path store, adapter_contents adapter)
     : store_(std::move(store)), adapter_(std::move(adapter)), folder_(folder_in_work(store_, adapter_.sha256)) {
   make_private_folder(folder_);
 }

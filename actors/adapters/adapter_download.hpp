@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "actors/file_pieces.hpp"
 #include "actors/messages.hpp"
@@ -12,16 +13,27 @@
 
 namespace troupe {
 
+/// An adapter by its files, whatever message names it.
+struct adapter_contents {
+  std::string full_name;  ///< like "pricing@3"; "pricing" before it is a version
+  std::string sha256;     ///< digest of its files, which names its folder
+  std::vector<adapter_file_info> files;
+};
+template <class Order>
+adapter_contents contents_of(const Order& order) {
+  return {order.full_name, order.sha256, order.files};
+}
+
 /// Refuses a list of files that is none of an adapter, or no digest.
-void check_files(const load_adapter& adapter);
+void check_files(const adapter_contents& adapter);
 /// Whether a folder has the files, by their lengths.
-bool is_complete(const std::filesystem::path& folder, const load_adapter& adapter);
+bool is_complete(const std::filesystem::path& folder, const adapter_contents& adapter);
 
 /// Fetches the files one piece after the other. They get their final name when all have come and their digest is right.
 class adapter_download {
  public:
   /// check_files() must have accepted the adapter.
-  adapter_download(std::filesystem::path store, load_adapter adapter);
+  adapter_download(std::filesystem::path store, adapter_contents adapter);
   ~adapter_download();  ///< removes files that did not get their final name
   adapter_download(const adapter_download&) = delete;
   adapter_download& operator=(const adapter_download&) = delete;
@@ -36,7 +48,7 @@ class adapter_download {
   void keep() const;
 
   std::filesystem::path store_;
-  load_adapter adapter_;
+  adapter_contents adapter_;
   std::filesystem::path folder_;
   std::size_t at_ = 0;  ///< which file
   std::optional<incoming_file> coming_;

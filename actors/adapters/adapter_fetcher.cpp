@@ -29,9 +29,10 @@ class adapter_fetcher_state {
   handle::behavior_type make_behavior();
 
  private:
-  /// An adapter to make ready. With a ticket no stage needs it yet: it is only prepared.
-  struct wanted : load_adapter {
-    std::optional<std::uint64_t> ticket;
+  /// An adapter to make ready.
+  struct wanted : adapter_contents {
+    std::optional<load_adapter> for_stage;  ///< empty: no stage needs it yet, and it is only prepared
+    std::uint64_t ticket = 0;               ///< under which it is prepared
   };
 
   void end_stage();
@@ -73,14 +74,10 @@ adapter_fetcher_state::handle::behavior_type adapter_fetcher_state::make_behavio
   return {
       [this](const begin_fetching& begun) { worker_ = begun.worker; },
       [this](const load_adapter& order) {
-        take({order, {}});
+        take({contents_of(order), order});
       },
       [this](const prepare_adapter& order) {
-        load_adapter adapter;
-        adapter.full_name = order.full_name;
-        adapter.sha256 = order.sha256;
-        adapter.files = order.files;
-        take({std::move(adapter), order.ticket});
+        take({contents_of(order), {}, order.ticket});
       },
       [this](const adapter_piece& piece) { take_piece(piece); },
       [this](const stage_layers& layers) { layers_ = layers; },
@@ -97,7 +94,7 @@ adapter_fetcher_state::handle::behavior_type adapter_fetcher_state::make_behavio
 void adapter_fetcher_state::end_stage() {
   layers_.reset();
   prepared_.clear();  // for layers of that stage
-  std::erase_if(waiting_, [](const wanted& order) { return !order.ticket; });
+  std::erase_if(waiting_, [](const wanted& order) { return order.for_stage.has_value(); });
 }
 
 void adapter_fetcher_state::take(wanted order) {
@@ -165,7 +162,7 @@ bool adapter_fetcher_state::load_stored(const wanted& order) {
 /// put it there to be prepared.
 bool adapter_fetcher_state::is_changed(const wanted& order) {
   const fs::path folder = parts_.store / order.sha256;
-  const bool is_new = order.ticket && !fs::exists(folder / fetched_mark);
+  const bool is_new = !order.for_stage && !fs::exists(folder / fetched_mark);
   if (is_new || unchanged_.contains(order.sha256)) return false;
   if (digest_of_adapter(folder) != order.sha256) return true;
   unchanged_.insert(order.sha256);
@@ -206,7 +203,7 @@ void adapter_fetcher_state::load(const wanted& order) {
 void adapter_fetcher_state::hand_over(const wanted& order, std::shared_ptr<const lora_adapter> adapter) {
   said_.forget(order.sha256);
   std::erase_if(prepared_, [&](const auto& each) { return each.first == order.sha256; });
-  if (!order.ticket) return tell(worker_, adapter_ready{order, std::move(adapter), {}});
+  if (order.for_stage) return tell(worker_, adapter_ready{*order.for_stage, std::move(adapter), {}});
   prepared_.emplace_back(order.sha256, std::move(adapter));
   const auto bytes = [&] {
     std::size_t sum = 0;
@@ -214,7 +211,7 @@ void adapter_fetcher_state::hand_over(const wanted& order, std::shared_ptr<const
     return sum;
   };
   while (bytes() > parts_.most_prepared) prepared_.pop_front();
-  tell(parts_.head, adapter_prepared{*order.ticket, {}});
+  tell(parts_.head, adapter_prepared{order.ticket, {}});
 }
 
 template <class Work>
@@ -236,8 +233,8 @@ void adapter_fetcher_state::fail(const wanted& order, const std::string& error, 
   if (said_.is_news(order.sha256, cause))
     parts_.say(fmt::format("adapter {} cannot be loaded here: {}", order.full_name, cause));
   const std::string told = fmt::format("node {}: {}", parts_.node, outside);
-  if (order.ticket) return tell(parts_.head, adapter_prepared{*order.ticket, told});
-  tell(worker_, adapter_ready{order, nullptr, told});
+  if (order.for_stage) return tell(worker_, adapter_ready{*order.for_stage, nullptr, told});
+  tell(parts_.head, adapter_prepared{order.ticket, told});
 }
 
 adapter_fetcher_actor spawn_adapter_fetcher(caf::actor_system& system, adapter_fetcher_parts parts) {

@@ -11,6 +11,7 @@
 #include "actors/workers/worker_reporter.hpp"
 #include "base/last_said.hpp"
 #include "cluster/placement/worker_offers.hpp"
+#include "cluster/replicas/seat_failures.hpp"
 
 namespace troupe {
 
@@ -32,16 +33,11 @@ class supervisor_state {
     worker_actor worker;
     std::string endpoint, meeting;
   };
-  struct failed_seat {
-    seat at;
-    bool lost_next = false;     ///< the stage behind it may as well be at fault
-    int starts = 0, steps = 0;  ///< lives in a row that ended here: before any request had a part in it, and in a step
-  };
   struct replica_record {
     scheduler_actor scheduler;
     replica_life life;
     replica_course course;
-    std::optional<failed_seat> failed = {};  ///< where its last life ended by a failure
+    seat_failures failures;
   };
 
   // supervisor.cpp: who is a member
@@ -78,14 +74,13 @@ class supervisor_state {
   void start_replica(std::size_t index);
   void tell_stage(std::size_t index, seat whose);
   void stop_replica(std::size_t index, life_end how);
-  void fail_replica(std::size_t index, const std::string& why, const failed_seat& where);
-  void end_life(const replica_life& life, const std::string& why, const failed_seat& where);
+  void fail_replica(std::size_t index, const std::string& why, const seat_failure& where);
+  void end_life(const replica_life& life, const std::string& why, const seat_failure& where);
   void reject_life(const life_rejected& rejected);
   void take_started(const stage_started& started);
   void announce(std::size_t index);
   void retry_replicas(instant now);
   bool gives_seat_to_spare(std::size_t index);
-  void clear_seat(const worker_position& taken);
   bool replaces_worker(std::size_t index, seat whose);
   bool other_runs(std::size_t index) const;
 

@@ -63,7 +63,7 @@ void supervisor_state::give_up_worker(const std::string& name, life_end how) {
   if (!placement_) return;
   if (const auto at = find_worker(*placement_, name)) {
     stop_replica(at->replica, how);
-    clear_seat(*at);
+    replicas_[at->replica].failures.forget(*at);
   }
   carry_out(repair(*placement_, name, offers_.all(), parts_.shape, parts_.wanted));
 }
@@ -142,20 +142,16 @@ void supervisor_state::stop_replica(std::size_t index, life_end how) {
   if (replica.course.stop(clock_.now())) tell(replica.scheduler, replica_stopped{how});
 }
 
-void supervisor_state::fail_replica(std::size_t index, const std::string& why, const failed_seat& where) {
+void supervisor_state::fail_replica(std::size_t index, const std::string& why, const seat_failure& where) {
   parts_.say(fmt::format("replica {}: {}", index, why));
   stop_replica(index, where.lost_next ? life_end::lost_link : life_end::loss);
   replica_record& replica = replicas_[index];
-  const std::optional<failed_seat> before = std::exchange(replica.failed, where);
-  if (before && before->at == where.at && replica.course.failures() > 0) {
-    replica.failed->starts += before->starts;
-    replica.failed->steps += before->steps;
-  }
+  replica.failures.note(where, replica.course.failures() > 0);
   replica.course.note_failure(why);
 }
 
 /// Several ranks and stages may report that a life is over: the first report counts.
-void supervisor_state::end_life(const replica_life& life, const std::string& why, const failed_seat& where) {
+void supervisor_state::end_life(const replica_life& life, const std::string& why, const seat_failure& where) {
   const std::size_t index = life.replica.value;
   if (index >= replicas_.size() || replicas_[index].life != life) return;
   if (replicas_[index].course.is_alive()) fail_replica(index, why, where);
@@ -166,7 +162,7 @@ void supervisor_state::reject_life(const life_rejected& rejected) {
   const std::size_t index = rejected.life.replica.value;
   if (index >= replicas_.size()) return;
   const auto stages = static_cast<std::uint32_t>(placement_->replicas[index].stages.size());
-  end_life(rejected.life, rejected.why, failed_seat{.at = {stages - 1, 0}, .steps = 1});
+  end_life(rejected.life, rejected.why, {.at = {stages - 1, 0}, .in_step = true});
 }
 
 void supervisor_state::take_started(const stage_started& started) {
@@ -175,9 +171,8 @@ void supervisor_state::take_started(const stage_started& started) {
   replica_course& course = replicas_[index].course;
   if (course.current() != replica_course::phase::starting) return;
   if (!started.error.empty())
-    return fail_replica(
-        index, fmt::format("stage {} cannot start: {}", started.stage, started.error),
-        failed_seat{.at = {started.stage, started.tensor_rank}, .lost_next = started.lost_next, .starts = 1});
+    return fail_replica(index, fmt::format("stage {} cannot start: {}", started.stage, started.error),
+                        {.at = {started.stage, started.tensor_rank}, .lost_next = started.lost_next});
   if (course.note_ready({started.stage, started.tensor_rank}, clock_.now())) announce(index);
 }
 
@@ -206,31 +201,14 @@ void supervisor_state::retry_replicas(instant now) {
     const auto due = replicas_[i].course.look(now, parts_.longest_start);
     if (due == replica_course::due::next_life && !gives_seat_to_spare(i)) start_replica(i);
     if (due == replica_course::due::failure)
-      fail_replica(i, "a stage took too long to start",
-                   failed_seat{.at = replicas_[i].course.missing_seat(), .starts = 1});
+      fail_replica(i, "a stage took too long to start", {.at = replicas_[i].course.missing_seat()});
   }
 }
 
-/// Where lives end again and again at the same seat, a spare takes it. The worker that had it begins anew and becomes a
-/// spare in its turn. Where two neighbours lose each other it is now the one, now the other. A request that kills is
-/// refused before its worker goes.
+/// The worker that had the seat begins anew and becomes a spare in its turn.
 bool supervisor_state::gives_seat_to_spare(std::size_t index) {
-  constexpr int most_starts = 2, most_steps = 6;
-  if (!replicas_[index].failed) return false;
-  const failed_seat failed = *replicas_[index].failed;
-  if (failed.starts < most_starts && failed.steps < most_steps) return false;
-  if (!failed.lost_next) return replaces_worker(index, failed.at);
-  const seat next{failed.at.stage + 1, failed.at.rank};
-  const bool is_nexts_turn = (failed.starts + failed.steps) % 2 == 1;
-  return replaces_worker(index, is_nexts_turn ? next : failed.at) ||
-         replaces_worker(index, is_nexts_turn ? failed.at : next);
-}
-
-/// Whoever takes the seat has not failed there. Where a stage loses the next one the count goes on, since it says whose
-/// turn it is.
-void supervisor_state::clear_seat(const worker_position& taken) {
-  std::optional<failed_seat>& failed = replicas_[taken.replica].failed;
-  if (failed && !failed->lost_next && failed->at == taken) failed.reset();
+  const std::vector<seat> seats = replicas_[index].failures.to_replace();
+  return std::ranges::any_of(seats, [&](seat whose) { return replaces_worker(index, whose); });
 }
 
 /// Returns false where nobody can take its place. The head's own worker goes with the head alone.

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "base/field_error.hpp"
+#include "base/number_in.hpp"
 #include "base/sha256.hpp"
 #include "base/to_size.hpp"
 
@@ -19,7 +20,7 @@ tenant_id tenant_of(const std::string& owner) {
 std::uint64_t salt_of(const std::string& owner, const std::string& salt) {
   if (owner.empty() && salt.empty()) return 0;
   const std::string digits = sha256().add_field(owner).add_field(salt).finish();
-  return std::stoull(digits.substr(0, 16), nullptr, 16);
+  return *number_in<std::uint64_t>(std::string_view(digits).substr(0, 16), 16);
 }
 
 constexpr std::int64_t most_told = 500'000, most_told_in_streams = 10'000;

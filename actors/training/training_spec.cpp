@@ -1,12 +1,12 @@
 #include "actors/training/training_spec.hpp"
 
-#include <charconv>
 #include <optional>
 #include <type_traits>
 
 #include "actors/json_dump_impl.hpp"
 #include "base/field_error.hpp"
 #include "base/fnv_hash.hpp"
+#include "base/number_in.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
 #include "model/formats/json_input.hpp"
 
@@ -135,11 +135,9 @@ void visit_settings(Spec& spec, Visit& visit) {
 }
 
 std::uint64_t from_hex(const std::string& digits, const std::string& where) {
-  std::uint64_t value = 0;
-  const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
-  if (fault != std::errc() || end != digits.data() + digits.size())
-    refuse("{}: '{}' is no fingerprint", where, digits.substr(0, 32));
-  return value;
+  const auto value = number_in<std::uint64_t>(digits, 16);
+  if (!value) refuse("{}: '{}' is no fingerprint", where, digits.substr(0, 32));
+  return *value;
 }
 
 void check_spec(const training_spec& spec, const std::string& where) {

@@ -56,34 +56,37 @@ int bench_scheduler(const machine_options& options) {
 void add_load(CLI::App& command, bench::engine_bench& options) {
   const auto count = CLI::Range(1, 1 << 20);
   CLI::Option* const trace =
-      command.add_option("--trace", options.trace, "run a recorded load: Azure's CSV or Mooncake's JSON lines")
+      command.add_option("--trace", options.trace.file, "run a recorded load: Azure's CSV or Mooncake's JSON lines")
           ->type_name("FILE");
-  command.add_option("--rate", options.rate, "at so many times the trace's pace [all requests come at once]")
+  command.add_option("--rate", options.trace.rate, "at so many times the trace's pace [all requests come at once]")
       ->check(CLI::Range(1e-6, 1e6))
       ->needs(trace);
   command.add_option("--requests", options.requests, "so many requests [200]")->check(count);
   command
-      .add_option("--context", options.context,
+      .add_option("--context", options.trace.context,
                   "tokens that the trace's lengths are scaled to [512, or the model's positions]")
       ->check(CLI::Range(32, 1 << 20))
       ->needs(trace);
-  command.add_option("--kv-tokens", options.kv_tokens, "room for keys and values [what the worst static batch takes]")
+  command
+      .add_option("--kv-tokens", options.trace.kv_tokens,
+                  "room for keys and values [what the worst static batch takes]")
       ->check(CLI::Range(1024, 1 << 24))
       ->needs(trace);
   command.add_option("--sequences", options.sequences, "sequences that run at a time; size of a static batch [32]")
       ->check(CLI::Range(1, 512));
   CLI::Option* const adapters = command
-                                    .add_option("--adapters-on-disk", options.adapters_on_disk,
+                                    .add_option("--adapters-on-disk", options.many_adapters.on_disk,
                                                 "run with so many adapters in a folder of its own")
                                     ->check(CLI::Range(1, 100000));
-  command.add_option("--adapters-in-memory", options.adapters_in_memory, "room for so many of these adapters [32]")
+  command
+      .add_option("--adapters-in-memory", options.many_adapters.in_memory, "room for so many of these adapters [32]")
       ->check(CLI::Range(1, 100000))
       ->needs(adapters);
-  command.add_option("--adapter-rank", options.adapter_rank, "rank of these adapters, on all linear layers [8]")
+  command.add_option("--adapter-rank", options.many_adapters.rank, "rank of these adapters, on all linear layers [8]")
       ->check(CLI::Range(1, 512))
       ->needs(adapters);
   command
-      .add_option("--adapter-skew", options.adapter_skew,
+      .add_option("--adapter-skew", options.many_adapters.skew,
                   "the n-th of these adapters is asked for like n to the power of -SKEW [1]")
       ->check(CLI::Range(0.0, 10.0))
       ->needs(adapters);
@@ -125,8 +128,8 @@ int bench_engine(const engine_bench_options& options) {
   engine.device = run.device();
   engine.kv = run.kv();
   std::optional<interrupt_guard> guard;
-  if (engine.adapters_on_disk > 0) guard.emplace();  // it has a folder of them
-  engine.check = check_interrupt;
+  if (engine.many_adapters.on_disk > 0) guard.emplace();  // it has a folder of them
+  engine.many_adapters.check = check_interrupt;
   bench::run_engine(run.shared_model(), engine, run.with(), bench::report(options.json, print));
   return 0;
 }

@@ -157,8 +157,7 @@ int bench_http(const bench_http_options& options) {
   const interrupt_guard guard;
   const temporary_model files;
   const auto streams = std::make_shared<stream_list>();
-  caf::actor_system_config config;
-  share_threads(config, 2);
+  caf::actor_system_config config = system_config(2);
   caf::actor_system system(config);
   {
     http_front front({.threads = 2}, parts_of(files, spawn_state<idle_gateway>(system, streams)));

@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/size_text.hpp"
 #include "cli/display_pace.hpp"
-#include "cli/output.hpp"
 #include "cli/table.hpp"
 #include "cluster/journal/job.hpp"
 
@@ -172,7 +172,7 @@ std::string adapters_table(const json& adapters) {
   for (const auto& each : adapters)
     all.push_back({text_of(each, "version"), text_of(each, "state"),
                    part_of(each, "current") == true ? text_of(each, "name") : "-", text_of(each, "rank"),
-                   size_text(static_cast<std::int64_t>(number_of(each, "bytes"))),
+                   size_text(static_cast<std::uint64_t>(number_of(each, "bytes"))),
                    text_of(each, "sha256").substr(0, 12)});
   return finished(all);
 }

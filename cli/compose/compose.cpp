@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <mutex>
 #include <optional>
-#include <thread>
 
 #include <fmt/format.h>
 
@@ -15,7 +14,7 @@
 #include "base/wake_signal.hpp"
 #include "cli/compose/compose_head.hpp"
 #include "cli/compose/compose_site_settings.hpp"
-#include "cli/compose/compose_worker.hpp"
+#include "cli/compose/member_node.hpp"
 #include "cli/compose/node_log.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/program_id.hpp"
@@ -23,22 +22,7 @@
 namespace troupe {
 namespace {
 
-caf::actor_system_config system_config() {
-  caf::actor_system_config config;
-  share_threads(config, 2);
-  return config;
-}
-
-/// An actor's thread ends when its last handle goes. CAF's clock holds handles for delayed messages: drop those, then
-/// wait. Returns whether all have ended in time.
-bool await_threads(caf::actor_system& system, std::size_t threads_of_caf) {
-  system.clock().cancel_all();
-  constexpr std::chrono::milliseconds look_interval(5), patience(3000);
-  for (auto waited = 0 * look_interval; system.detached_actors() > threads_of_caf && waited < patience;
-       waited += look_interval)
-    std::this_thread::sleep_for(look_interval);
-  return system.detached_actors() <= threads_of_caf;
-}
+constexpr std::chrono::seconds patience_with_threads(3);
 
 node_site checked_site(const cluster_config& config, const std::string& name) {
   const node_config* known = config.find(name);
@@ -63,9 +47,9 @@ struct cluster_node::parts {
   std::optional<int> ended;
 
   wire links;
-  caf::actor_system_config config = system_config();
+  caf::actor_system_config config = system_config(2);
   caf::actor_system system{config};
-  std::size_t threads_of_caf = system.detached_actors();
+  std::size_t threads_of_caf = own_threads(system);
   std::optional<head_node> head;
   std::optional<member_node> member;
 
@@ -113,7 +97,7 @@ cluster_node::cluster_node(const cluster_config& config, const std::string& name
                          [&own](int code, const std::string& why) { own.end(code, why); });
   } catch (...) {
     own.links.stop();
-    (void)await_threads(own.system, own.threads_of_caf);
+    (void)await_own_threads(own.system, own.threads_of_caf, patience_with_threads);
     throw;
   }
   say(fmt::format("node {} of {}, by {}: troupe {}, program {}", name, config.name, config.source.string(),
@@ -127,7 +111,7 @@ cluster_node::~cluster_node() {
   parts_->links.stop();
   parts_->head.reset();
   parts_->member.reset();
-  if (!await_threads(parts_->system, parts_->threads_of_caf)) parts_->end_without_threads();
+  if (!await_own_threads(parts_->system, parts_->threads_of_caf, patience_with_threads)) parts_->end_without_threads();
 }
 
 int cluster_node::wait() {

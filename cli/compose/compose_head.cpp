@@ -4,6 +4,7 @@
 #include "actors/http/jobs/batch_lines.hpp"
 #include "actors/http/jobs/job_records.hpp"
 #include "actors/replicas/router.hpp"
+#include "actors/workers/node_agent.hpp"
 #include "base/host_port.hpp"
 #include "base/to_size.hpp"
 #include "cli/compose/compose_site_settings.hpp"

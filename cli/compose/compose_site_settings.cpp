@@ -3,8 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <functional>
+#include <cstdlib>
 
 #include "actors/replicas/supervisor_settings.hpp"
 #include "base/blocks.hpp"
@@ -144,6 +143,17 @@ node_hello hello_of(const node_site& site, const std::string& endpoint) {
   hello.memory_bytes = memory_of(site.node);
   if (site.node.is_worker()) hello.speed = worker_speed(site.model, site.fingerprint, site.threads, site.node.device);
   return hello;
+}
+
+std::chrono::milliseconds patience_with_ranks(const cluster_config& config) {
+  return std::chrono::milliseconds(2 * config.lost_after_ms);
+}
+
+std::function<void(const std::string& why)> end_without_device(const node_site& site) {
+  return [name = site.node.name](const std::string& why) {
+    say(fmt::format("{}: {}: this process ends, a new one can use the device", name, why));
+    std::_Exit(1);  // destructors would wait for the device
+  };
 }
 
 supervisor_parts supervisor_parts_of(const node_site& site, std::uint32_t reign) {

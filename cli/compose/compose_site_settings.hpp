@@ -1,6 +1,9 @@
-// What a node's site means for its links, for what it says when it joins, and for the head's supervisor.
+// What a node's site means for its links, for what it says when it joins, for its worker and trainer, and for the
+// head's supervisor.
 #pragma once
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "actors/replicas/supervisor.hpp"
@@ -18,6 +21,11 @@ step_sizes step_sizes_of(const node_site& site);
 bus::options bus_options_of(const node_site& site);
 /// All but the incarnation.
 node_hello hello_of(const node_site& site, const std::string& endpoint);
+/// How long ranks wait for one that hangs. By then the head has given it up, and the others must be free to hear what
+/// comes next.
+std::chrono::milliseconds patience_with_ranks(const cluster_config& config);
+/// Ends the process when its device is lost: nothing else in it could use the device either.
+std::function<void(const std::string& why)> end_without_device(const node_site& site);
 /// All but whom it works with.
 supervisor_parts supervisor_parts_of(const node_site& site, std::uint32_t reign);
 

@@ -6,6 +6,7 @@
 
 #include "base/blocks.hpp"
 #include "base/error.hpp"
+#include "base/size_text.hpp"
 #include "cli/commands.hpp"
 #include "cli/model/model_options.hpp"
 #include "cli/output.hpp"
@@ -147,14 +148,15 @@ std::string tokenizer_text(const ordered_json& tokens) {
 std::string sizes_text(const ordered_json& sizes) {
   std::string out;
   for (const auto& [name, bytes] : sizes.items())
-    out += fmt::format("{}{} {}", out.empty() ? "" : ", ", name, size_text(bytes.get<std::int64_t>()));
+    out += fmt::format("{}{} {}", out.empty() ? "" : ", ", name, size_text(bytes.get<std::uint64_t>()));
   return out;
 }
 
 std::string tensors_text(const ordered_json& tensors) {
-  std::string out = fmt::format("{}, {}", tensors["count"].get<int>(), size_text(tensors["bytes"].get<std::int64_t>()));
+  std::string out =
+      fmt::format("{}, {}", tensors["count"].get<int>(), size_text(tensors["bytes"].get<std::uint64_t>()));
   for (const auto& [type, total] : tensors["types"].items())
-    out += fmt::format("; {} {} {}", total["tensors"].get<int>(), type, size_text(total["bytes"].get<std::int64_t>()));
+    out += fmt::format("; {} {} {}", total["tensors"].get<int>(), type, size_text(total["bytes"].get<std::uint64_t>()));
   return out;
 }
 

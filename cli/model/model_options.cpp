@@ -9,6 +9,7 @@
 #include "base/blocks.hpp"
 #include "base/error.hpp"
 #include "base/paths.hpp"
+#include "base/size_text.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/size_text.hpp"
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/model/evaluate_text.hpp"

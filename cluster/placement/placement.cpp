@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/size_text.hpp"
 #include "base/to_size.hpp"
 #include "cluster/placement/placement_pools.hpp"
 #include "cluster/placement/placement_units.hpp"
@@ -23,11 +24,6 @@ using detail::unit_order;
 template <class T>
 using placed = result<T, placement_error>;
 using offers = std::vector<const worker_offer*>;
-
-std::string amount(std::uint64_t bytes) {
-  if (bytes >= 1ULL << 30) return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / 0x1p30);
-  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / 0x1p20);
-}
 
 /// Places workers: by hand first, then by memory and speed.
 class placer {
@@ -120,8 +116,8 @@ class placer {
     const std::uint64_t kv = costs_.kv_per_token(layers) * static_cast<std::uint64_t>(least_) + costs_.states(layers);
     return {fmt::format("{} has {} of memory, but layers {} need {} of weights and {} for {}: give it fewer layers, or "
                         "use a smaller {}",
-                        worker.name, amount(worker.memory), to_text(layers), amount(costs_.weights(layers)), amount(kv),
-                        what_runs(), what_may_be_smaller()),
+                        worker.name, size_text(worker.memory), to_text(layers), size_text(costs_.weights(layers)),
+                        size_text(kv), what_runs(), what_may_be_smaller()),
             node_key(worker.name, "layers")};
   }
 
@@ -271,9 +267,9 @@ class placer {
     return fmt::format(
         "{} layers{} need {} of weights and {} for {}, and {} worker{} offer{} {} in all: use a smaller {}, or add "
         "workers",
-        run.count(), shape, amount(costs_.weights(run) * static_cast<std::uint64_t>(request_.tensor)),
-        amount(costs_.kv_in_all(run, least_)), what_runs(), workers_.size(), workers_.size() == 1 ? "" : "s",
-        workers_.size() == 1 ? "s" : "", amount(memory), what_may_be_smaller());
+        run.count(), shape, size_text(costs_.weights(run) * static_cast<std::uint64_t>(request_.tensor)),
+        size_text(costs_.kv_in_all(run, least_)), what_runs(), workers_.size(), workers_.size() == 1 ? "" : "s",
+        workers_.size() == 1 ? "s" : "", size_text(memory), what_may_be_smaller());
   }
 
   std::vector<std::string> find_spares() const {

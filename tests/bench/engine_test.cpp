@@ -26,8 +26,8 @@ TEST(engine_bench, refuses_sequences_for_which_the_model_has_no_positions) {
   decode.prompt = 16;
   decode.decode_context = 128;
   decode.decode = 64;
-  recorded.trace = "any";
-  recorded.context = 2048;
+  recorded.trace.file = "any";
+  recorded.trace.context = 2048;
   EXPECT_THAT(refusal_of(prefill), names_them);
   EXPECT_THAT(refusal_of(decode), names_them);
   EXPECT_THAT(refusal_of(recorded), names_them);
@@ -36,8 +36,8 @@ TEST(engine_bench, refuses_sequences_for_which_the_model_has_no_positions) {
 TEST(engine_bench, refuses_a_trace_that_is_not_there_before_it_measures_anything) {
   engine_bench recorded;
   recorded.prompt = recorded.decode_context = recorded.decode = 16;
-  recorded.trace = "/nowhere/trace.csv";
-  recorded.context = 64;
+  recorded.trace.file = "/nowhere/trace.csv";
+  recorded.trace.context = 64;
   const auto refusal = refusal_of(recorded, [](std::string_view measured) { ADD_FAILURE() << measured; });
   EXPECT_THAT(refusal, testing::StartsWith("/nowhere/trace.csv: "));
 }

@@ -77,7 +77,6 @@ class served {
   served() {
     bench::write_random_model("tiny", folder_ / "model");
     std::ofstream(folder_ / "model" / "chat_template.jinja") << "{% for m in messages %}{{ m.content }}{% endfor %}";
-    share_threads(config_, 1);
     system_ = std::make_unique<caf::actor_system>(config_);
     http_parts parts;
     parts.gateway = spawn_state<instant_gateway>(*system_, std::string("A"));
@@ -109,7 +108,7 @@ class served {
  private:
   const test::temp_folder own_;
   const fs::path folder_ = own_.path();
-  caf::actor_system_config config_;
+  caf::actor_system_config config_ = system_config(1);
   std::unique_ptr<caf::actor_system> system_;
   served_model served_;
   std::unique_ptr<http_front> front_;

@@ -264,8 +264,9 @@ TEST(placement, says_why_it_cannot_be) {
                   .starts_with("node.w1.layers: layers 5-11"));
   EXPECT_TRUE(why({worker_by_hand("w0", {0, 5})}, ask())
                   .starts_with("node: layers 6-11 of replica 0 are on no worker, and all workers"));
-  EXPECT_TRUE(
-      why({worker_by_hand("w0", {0, 11}, 150)}, ask()).starts_with("node.w0.layers: w0 has 150.0 MiB of memory, but"));
+  EXPECT_TRUE(why({worker_by_hand("w0", {0, 11}, 150)}, ask())
+                  .starts_with("node.w0.layers: w0 has 150.0 MiB of memory, but layers 0-11 need 180.0 MiB of weights "
+                               "and 6.00 MiB for 512 tokens: "));
   EXPECT_TRUE(
       why({worker_by_hand("w0", {0, 11}), worker_by_hand("w1", {0, 11})}, ask()).starts_with("node.w0.layers: "));
   EXPECT_TRUE(why({offer("w0", 1000)}, ask(2)).starts_with("cluster.replicas: replicas = 2, but only 1 fits"));
