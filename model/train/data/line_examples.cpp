@@ -43,7 +43,7 @@ void add_to(line_examples& made, training_example example, const data_format& fo
   if (example.tokens.size() < 2) refuse("has fewer than two tokens");
   const auto most = to_size(format.row_length + 1);
   if (example.tokens.size() > most) {
-    ++made.shortened;
+    ++made.losses.shortened;
     example.tokens.resize(most), example.tokens.shrink_to_fit();
     example.learned.resize(most), example.learned.shrink_to_fit();
   }
@@ -315,16 +315,15 @@ line_examples chat_examples(const ordered_json& line, const data_format& format)
   const std::string all = text_of(from, from.messages.size(), false, format);
   auto whole = tokens_of(all, format);
   auto turns = write_turns(from, all, format);
-  line_examples made{.examples = {},
-                     .unwritten = writes_messages(from, format) ? 0 : 1,
-                     .unended = lacks_ends(turns, format) ? 1 : 0,
-                     .chats = 1};
+  line_examples made;
+  made.losses = {
+      .unwritten = writes_messages(from, format) ? 0 : 1, .unended = lacks_ends(turns, format) ? 1 : 0, .chats = 1};
   if (std::ranges::all_of(turns, [&](const written_turn& turn) { return has_turn(whole, turn); })) {
     add_to(made, learned_together(turns, std::move(whole)), format);
     return made;
   }
   for (written_turn& turn : turns) add_to(made, with_learned(std::move(turn.tokens), turn.first_learned), format);
-  made.shortened += static_cast<std::int64_t>(from.learned.size() - turns.size());
+  made.losses.shortened += static_cast<std::int64_t>(from.learned.size() - turns.size());
   return made;
 }
 
@@ -361,7 +360,7 @@ line_examples examples_of_line(std::string_view text, const data_format& format)
     add_to(made, text_example(line, format), format);
   else
     refuse("has neither \"messages\" nor \"prompt\" and \"completion\" nor \"text\"{}", but_keys_of(line));
-  if (made.examples.empty() && made.shortened == 0) refuse("has nothing to learn: leave the line out");
+  if (made.examples.empty() && made.losses.shortened == 0) refuse("has nothing to learn: leave the line out");
   return made;
 }
 

@@ -85,10 +85,7 @@ data_losses read_lines(const fs::path& file, std::string_view text, const data_f
     if (is_blank(line)) continue;
     try {
       detail::line_examples made = detail::examples_of_line(line, format);
-      losses.shortened += made.shortened;
-      losses.unwritten += made.unwritten;
-      losses.unended += made.unended;
-      losses.chats += made.chats;
+      losses += made.losses;
       for (training_example& example : made.examples) {
         check_tokens(example.tokens, format.vocab_size);
         take(std::move(example));
@@ -152,6 +149,14 @@ data_losses read_examples(const fs::path& file, const data_format& format, const
 }
 
 }  // namespace
+
+data_losses& data_losses::operator+=(const data_losses& more) {
+  shortened += more.shortened;
+  unwritten += more.unwritten;
+  unended += more.unended;
+  chats += more.chats;
+  return *this;
+}
 
 std::string unended_text(const data_losses& losses, std::string_view learner) {
   if (losses.unended == 0) return {};

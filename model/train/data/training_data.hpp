@@ -28,6 +28,8 @@ struct data_losses {
   std::int64_t unwritten = 0;  ///< chats with messages that the model's template does not write
   std::int64_t unended = 0;    ///< chats with answers to be learned, none of which the template ends
   std::int64_t chats = 0;      ///< lines with messages
+
+  data_losses& operator+=(const data_losses& more);
 };
 
 /// What chats without ends mean for the learner, an adapter or the model; empty: there are none. Only of what is
