@@ -25,7 +25,7 @@ using token_documents = std::vector<std::vector<token_id>>;
 token_documents encoded(std::string_view text, const tokenizer& tokens, std::int64_t vocab_size) {
   token_documents all;
   for (const text_document& document : documents_of(text)) {
-    auto own = tokens.encode(document.text, {.add_special = true, .parse_special = false});
+    auto own = tokens_of_document(tokens, document.text);
     if (own.empty()) continue;
     check_tokens(own, vocab_size);
     all.push_back(std::move(own));

@@ -57,6 +57,10 @@ bool begins_text(const tokenizer& tokens, std::span<const token_id> prompt, bool
   return !has_form && std::all_of(prompt.begin(), prompt.end(), is_special);
 }
 
+std::vector<token_id> tokens_of_document(const tokenizer& tokens, std::string_view text) {
+  return tokens.encode(text, {.add_special = true, .parse_special = false});
+}
+
 std::vector<token_id> prompt_of_chat(const tokenizer& tokens, std::string_view rendered) {
   return tokens.encode(rendered, {.add_special = false, .parse_special = true});
 }

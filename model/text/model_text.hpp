@@ -29,6 +29,8 @@ std::vector<token_id> prompt_of_text(const tokenizer& tokens, const model_config
 /// Whether the answer to a prompt begins a text, so that the space before its first word is left out: not where more
 /// than special tokens is before it, nor where it has a form, which counts every byte of the tokens.
 bool begins_text(const tokenizer& tokens, std::span<const token_id> prompt, bool has_form);
+/// The tokens of a document, as a model reads it to be measured or to learn: names of special tokens in it are text.
+std::vector<token_id> tokens_of_document(const tokenizer& tokens, std::string_view text);
 /// The tokens of a rendered chat, whose template writes BOS itself.
 std::vector<token_id> prompt_of_chat(const tokenizer& tokens, std::string_view rendered);
 

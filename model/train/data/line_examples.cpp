@@ -16,6 +16,7 @@
 #include "model/text/chat_format.hpp"
 #include "model/text/chat_messages.hpp"
 #include "model/text/model_text.hpp"
+#include "model/train/data/example_parts.hpp"
 
 namespace troupe::detail {
 namespace {
@@ -57,11 +58,6 @@ training_example with_learned(std::vector<token_id> tokens, std::size_t first_le
             example.learned.end(), 1);
   example.tokens = std::move(tokens);
   return example;
-}
-
-void end_text(std::vector<token_id>& tokens, const data_format& format) {
-  const auto& ends = format.end_tokens;
-  if (!ends.empty() && (tokens.empty() || tokens.back() != ends.front())) tokens.push_back(ends.front());
 }
 
 /// Where the completion begins is where the tokens of the whole part from those of the prompt alone.

@@ -18,6 +18,7 @@
 #include "model/text/documents.hpp"
 #include "model/text/model_text.hpp"
 #include "model/text/tags.hpp"
+#include "model/train/data/example_parts.hpp"
 #include "model/train/data/line_examples.hpp"
 
 namespace troupe {
@@ -114,10 +115,9 @@ void cut(const std::vector<token_id>& document, const data_format& format, const
 
 void read_text_file(std::string_view text, const data_format& format, const example_sink& take) {
   for (const text_document& document : documents_of(text)) {
-    auto tokens = format.tokens->encode(document.text, {.add_special = true, .parse_special = false});
+    auto tokens = tokens_of_document(*format.tokens, document.text);
     if (tokens.empty()) continue;
-    const auto& ends = format.end_tokens;
-    if (document.ends && !ends.empty() && tokens.back() != ends.front()) tokens.push_back(ends.front());
+    if (document.ends) detail::end_text(tokens, format);
     cut(tokens, format, take);
   }
 }
