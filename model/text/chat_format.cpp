@@ -163,24 +163,23 @@ std::string chat_format::render(const chat_input& chat) const {
   const json further = parsed_variables(chat.variables);
   std::string text;
   try {
-    text = render_as_can_be(messages, tools, chat.add_generation_prompt, further);
-  } catch (const input_error& error) {
-    if (further.empty() || !can_render(messages, tools, chat.add_generation_prompt)) throw;
+    text = render_as_can_be({messages, tools, chat.add_generation_prompt, &further});
+  } catch (const input_error& error) {  // the variables are at fault if it can be rendered without them
+    if (further.empty() || !can_render({messages, tools, chat.add_generation_prompt})) throw;
     refuse_field(variables_field, fmt::format("chat_template_kwargs: {}", error.what()));
   }
   return chat.continues_message ? before_mark(std::move(text), own_blanks) : text;
 }
 
-std::string chat_format::render_as_can_be(const json& messages, const json& tools, bool add_generation_prompt,
-                                          const json& further) const {
+std::string chat_format::render_as_can_be(const prepared_chat& chat) const {
   try {
-    return render(messages, tools, add_generation_prompt, further);
+    return render_prepared(chat);
   } catch (const input_error&) {
     for (const repair& by : repairs) {
-      json changed = messages;
+      json changed = chat.messages;
       if (!apply_repair(by, changed)) continue;
       try {
-        return render(changed, tools, add_generation_prompt, further);
+        return render_prepared({changed, chat.tools, chat.add_generation_prompt, chat.further});
       } catch (const input_error&) {
       }
     }
@@ -188,9 +187,9 @@ std::string chat_format::render_as_can_be(const json& messages, const json& tool
   }
 }
 
-bool chat_format::can_render(const json& messages, const json& tools, bool add_generation_prompt) const {
+bool chat_format::can_render(const prepared_chat& chat) const {
   try {
-    (void)render_as_can_be(messages, tools, add_generation_prompt, json::object());
+    (void)render_as_can_be(chat);
     return true;
   } catch (const input_error&) {
     return false;
@@ -201,26 +200,27 @@ std::string chat_format::render(std::string_view system, std::string_view messag
   json messages = json::array();
   if (!system.empty()) messages.push_back({{"role", "system"}, {"content", system}});
   messages.push_back({{"role", "user"}, {"content", message}});
-  return render(messages, nullptr, true, json::object());
+  const json no_tools;
+  return render_prepared({messages, no_tools});
 }
 
 /// The variables are what the reference hands to a template, in its order.
-std::string chat_format::render(const json& messages, const json& tools, bool add_generation_prompt,
-                                const json& further) const {
-  const bool has_tools = !tools.is_null() && !tools.empty();
+std::string chat_format::render_prepared(const prepared_chat& chat) const {
+  const bool has_tools = !chat.tools.is_null() && !chat.tools.empty();
   const std::string& source = has_tools ? sources_.for_tools() : sources_.usual;
-  check_roles(messages, source);
+  check_roles(chat.messages, source);
   json variables;
-  variables["messages"] = messages;
-  variables["tools"] = tools;
+  variables["messages"] = chat.messages;
+  variables["tools"] = chat.tools;
   adapt_to(source, variables["tools"], variables["messages"]);
   variables["documents"] = nullptr;
-  variables["add_generation_prompt"] = add_generation_prompt;
+  variables["add_generation_prompt"] = chat.add_generation_prompt;
   for (const auto& [name, text] : sources_.texts) variables[name] = text;
   if (tokens_->bos()) variables["bos_token"] = tokens_->bytes_of(*tokens_->bos());
   if (tokens_->eos()) variables["eos_token"] = tokens_->bytes_of(*tokens_->eos());
-  for (const auto& [name, value] : further.items())
-    if (name != "messages") variables[name] = value;
+  if (chat.further)
+    for (const auto& [name, value] : chat.further->items())
+      if (name != "messages") variables[name] = value;
   return with_bos((has_tools && with_tools_ ? *with_tools_ : *usual_).render(variables, {.now = now_, .limits = {}}));
 }
 

@@ -24,6 +24,14 @@ struct chat_input {
   bool continues_message = false;  ///< the text ends with that of the last message, which the answer goes on with
 };
 
+/// A chat whose messages were prepared (chat_messages.hpp).
+struct prepared_chat {
+  const nlohmann::ordered_json& messages;
+  const nlohmann::ordered_json& tools;  ///< null: none
+  bool add_generation_prompt = true;
+  const nlohmann::ordered_json* further = nullptr;  ///< variables beside those that every template has
+};
+
 /// How a model writes chats, for answers and in training alike: its own template, parsed once. Immutable; any number of
 /// threads may use it.
 class chat_format {
@@ -42,22 +50,17 @@ class chat_format {
   std::string render(const chat_input& chat) const;
   /// One user message, and a system message if `system` is not empty.
   std::string render(std::string_view system, std::string_view message) const;
-  /// Of messages that were prepared (chat_messages.hpp). `further`: variables beside those that every template has.
-  std::string render(const nlohmann::ordered_json& messages, const nlohmann::ordered_json& tools,
-                     bool add_generation_prompt, const nlohmann::ordered_json& further) const;
   /// Some templates go through the arguments of calls one by one, and fail where a call was cut: then its arguments are
   /// left out, so that the conversation goes on. Others, as Mistral's, refuse what a user says behind a call's result:
   /// then it is put there. No more is changed than has to be.
-  std::string render_as_can_be(const nlohmann::ordered_json& messages, const nlohmann::ordered_json& tools,
-                               bool add_generation_prompt, const nlohmann::ordered_json& further) const;
+  std::string render_as_can_be(const prepared_chat& chat) const;
 
   /// The template that requests with tools are written by.
   const std::string& tool_source() const { return sources_.for_tools(); }
 
  private:
-  /// Without further variables: then these are at fault where a chat cannot be rendered with them.
-  bool can_render(const nlohmann::ordered_json& messages, const nlohmann::ordered_json& tools,
-                  bool add_generation_prompt) const;
+  std::string render_prepared(const prepared_chat& chat) const;
+  bool can_render(const prepared_chat& chat) const;
   std::string with_bos(std::string text) const;
 
   chat_sources sources_;

@@ -104,7 +104,7 @@ chat read_chat(const ordered_json& line) {
 std::string text_of(const chat& from, std::size_t count, bool prompt, const data_format& format) {
   ordered_json messages = ordered_json::array();
   for (std::size_t i = 0; i < count; ++i) messages.push_back(from.messages[i]);
-  return format.chat->render_as_can_be(messages, from.tools, prompt, ordered_json::object());
+  return format.chat->render_as_can_be({messages, from.tools, prompt});
 }
 
 /// Of all messages before a turn, up to where its answer begins.
