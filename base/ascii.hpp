@@ -10,9 +10,21 @@ constexpr bool is_letter_or_digit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-/// Whether there is nothing but spaces, tabs and ends of lines.
+/// Spaces, tabs and ends of lines.
+constexpr std::string_view blanks = " \t\r\n";
+
+/// Whether there is nothing but blanks.
 constexpr bool is_blank(std::string_view text) {
-  return text.find_first_not_of(" \t\r\n") == text.npos;
+  return text.find_first_not_of(blanks) == text.npos;
+}
+
+/// Where it stands; the text's size where there is none.
+constexpr std::size_t first_not_blank(std::string_view text) {
+  return std::min(text.find_first_not_of(blanks), text.size());
+}
+
+constexpr std::string_view without_blanks_behind(std::string_view text) {
+  return text.substr(0, text.find_last_not_of(blanks) + 1);
 }
 
 inline std::string lower_case(std::string_view text) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/ascii.hpp"
 #include "model/text/tags.hpp"
 
 namespace troupe {
@@ -24,13 +25,13 @@ std::string_view word_behind(std::string_view header, std::string_view mark) {
 
 /// Whether a text that begins so may be the rest of a header.
 bool may_be_header(std::string_view text) {
-  const std::string_view begun = text.substr(first_letter(text));
+  const std::string_view begun = text.substr(first_not_blank(text));
   const auto fits = [&](std::string_view mark) { return begun.starts_with(mark) || mark.starts_with(begun); };
   return fits(start_mark) || fits(channel_mark) || fits(recipient);
 }
 
 bool has_begun_header(std::string_view text) {
-  const std::string_view begun = text.substr(first_letter(text));
+  const std::string_view begun = text.substr(first_not_blank(text));
   return begun.starts_with(start_mark) || begun.starts_with(channel_mark) || begun.starts_with(recipient);
 }
 

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/ascii.hpp"
 #include "base/field_error.hpp"
 #include "model/chat/chat_template.hpp"
 #include "model/formats/json_input.hpp"
@@ -111,8 +112,6 @@ bool apply_repair(const repair& by, json& messages) {
 /// Stands behind the last message's text, with a space, while a template is rendered: so the text's end is found again.
 constexpr std::string_view end_mark = "[the message goes on here]";
 
-constexpr const char* blanks = " \t\r\n";
-
 /// How many blanks a message ends with. Of one of blanks alone they are its beginning, too: what is stripped there is
 /// gone already.
 std::size_t blanks_behind(const std::string& message) {
@@ -128,7 +127,7 @@ std::string before_mark(std::string text, std::size_t own_blanks) {
                  "continue_final_message: the chat template does not write the last message's text: leave it out");
   const bool is_stripped = !std::string_view(text).substr(end + end_mark.size()).starts_with(' ');
   text.resize(end);
-  if (is_stripped) text.resize(std::max(text.find_last_not_of(blanks) + 1, end - std::min(end, own_blanks)));
+  if (is_stripped) text.resize(std::max(without_blanks_behind(text).size(), end - std::min(end, own_blanks)));
   return text;
 }
 

@@ -4,6 +4,8 @@
 #include <optional>
 #include <string_view>
 
+#include "base/ascii.hpp"
+
 namespace troupe {
 
 /// How many bytes at the end of `text` could be the beginning of `tag`.
@@ -13,13 +15,9 @@ inline std::size_t beginning_of(std::string_view tag, std::string_view text) {
   return 0;
 }
 
-inline std::size_t first_letter(std::string_view text) {
-  return std::min(text.find_first_not_of(" \t\r\n"), text.size());
-}
-
-/// Past white space and `wanted`, if that is next.
+/// Past blanks and `wanted`, if that is next.
 inline bool take(std::string_view& text, std::string_view wanted) {
-  const std::string_view behind = text.substr(first_letter(text));
+  const std::string_view behind = text.substr(first_not_blank(text));
   if (!behind.starts_with(wanted)) return false;
   text = behind.substr(wanted.size());
   return true;
@@ -32,10 +30,6 @@ inline std::optional<std::string_view> take_until(std::string_view& text, std::s
   const std::string_view before = text.substr(0, at);
   text.remove_prefix(at + end.size());
   return before;
-}
-
-inline bool is_at_end(std::string_view text) {
-  return first_letter(text) == text.size();
 }
 
 }  // namespace troupe

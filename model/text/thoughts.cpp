@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/ascii.hpp"
 #include "model/text/tags.hpp"
 
 namespace troupe {
@@ -11,10 +12,6 @@ constexpr thought_tags usual_tags{"<think>", "</think>"},
     ernie_tags{"<think>", "</think>", "<response>", "</response>", false}, mistral_tags{"[THINK]", "[/THINK]"},
     gemma_4_tags{"<|channel>thought", "<channel|>"},
     cohere_tags{"<|START_THINKING|>", "<|END_THINKING|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>"};
-
-std::size_t behind_last_letter(std::string_view text) {
-  return text.find_last_not_of(" \t\r\n") + 1;
-}
 
 }  // namespace
 
@@ -38,17 +35,17 @@ thought_reader::thought_reader(std::string_view chat_template) : tags_(special_t
 /// As an answer is read: a tag further on is only spoken of.
 void thought_reader::go_on_with(std::string_view message) {
   if (channels_) return channels_->follow(message);
-  const std::string_view text = message.substr(first_letter(message));
+  const std::string_view text = message.substr(first_not_blank(message));
   if (place_ != place::before || text.empty()) return;
   const bool is_open = text.starts_with(tags_.begin) && text.find(tags_.end) == text.npos;
   place_ = is_open ? place::inside : tags_.answer_begin.empty() ? place::in_answer : place::in_marks;
   has_answered_ = !is_open;
-  has_begun_ = is_open && !is_at_end(text.substr(tags_.begin.size()));
+  has_begun_ = is_open && !is_blank(text.substr(tags_.begin.size()));
 }
 
 void thought_reader::follow(std::string_view prompt_end) {
   if (channels_) return channels_->follow(prompt_end);
-  const std::string_view written = prompt_end.substr(0, behind_last_letter(prompt_end));
+  const std::string_view written = without_blanks_behind(prompt_end);
   if (place_ != place::before) return;
   if (written.ends_with(tags_.begin))
     place_ = place::inside;
@@ -68,7 +65,7 @@ thought_reader::said thought_reader::finish() {
   if (channels_) return channels_->finish();
   said last;
   if (place_ == place::inside)
-    last.thought = held_.substr(0, behind_last_letter(held_));
+    last.thought = without_blanks_behind(held_);
   else
     last.answer = held_;
   held_.clear();
@@ -84,7 +81,7 @@ void thought_reader::read(said& to) {
 }
 
 void thought_reader::read_beginning(said& to) {
-  const std::string_view text = std::string_view(held_).substr(first_letter(held_));
+  const std::string_view text = std::string_view(held_).substr(first_not_blank(held_));
   // What is a text and no special token may be an answer's own, as the root of XML is.
   const std::string_view mark = tags_.answers_alone ? tags_.answer_begin : std::string_view();
   if (text.starts_with(tags_.begin)) {
@@ -100,13 +97,12 @@ void thought_reader::read_beginning(said& to) {
 
 /// Without the white space around it, as far as it is certain; what remains is behind `end` once that has come.
 std::string thought_reader::take_up_to(std::string_view end, bool& has_begun) {
-  if (!has_begun) held_.erase(0, first_letter(held_));
+  if (!has_begun) held_.erase(0, first_not_blank(held_));
   has_begun |= !held_.empty();
   const std::size_t at = held_.find(end);
   const std::size_t certain = at == held_.npos ? held_.size() - beginning_of(end, held_) : at;
-  const std::size_t letters = behind_last_letter(std::string_view(held_).substr(0, certain));
-  std::string taken = held_.substr(0, letters);
-  held_.erase(0, at == held_.npos ? letters : at + end.size());
+  std::string taken(without_blanks_behind(std::string_view(held_).substr(0, certain)));
+  held_.erase(0, at == held_.npos ? taken.size() : at + end.size());
   if (at != held_.npos) place_ = place::behind;
   return taken;
 }
@@ -116,7 +112,7 @@ void thought_reader::read_thought(said& to) {
 }
 
 void thought_reader::read_mark() {
-  held_.erase(0, first_letter(held_));
+  held_.erase(0, first_not_blank(held_));
   if (tags_.answer_begin.empty() || !held_.starts_with(tags_.answer_begin)) return;
   held_.erase(0, tags_.answer_begin.size());
   place_ = place::in_marks;
@@ -129,7 +125,7 @@ void thought_reader::read_marked_answer(said& to) {
 
 void thought_reader::read_answer(said& to) {
   if (place_ == place::behind) {
-    held_.erase(0, first_letter(held_));
+    held_.erase(0, first_not_blank(held_));
     if (tags_.answer_begin.starts_with(held_)) return;
   }
   place_ = place::in_answer;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/http/json_text.hpp"
+#include "base/ascii.hpp"
 #include "model/text/tags.hpp"
 
 namespace troupe {
@@ -21,7 +22,7 @@ bool pythonic_reader::read_arguments() {
 
 bool pythonic_reader::read_value(int depth, std::string_view behind) {
   constexpr int most_depth = 60;
-  rest_.remove_prefix(first_letter(rest_));
+  rest_.remove_prefix(first_not_blank(rest_));
   if (rest_.starts_with('"') || rest_.starts_with('\'')) return read_text(behind);
   if (depth == most_depth) return false;
   if (rest_.starts_with('{')) return read_parts({"{", ":", "}", ",}", '{', '}'}, depth + 1);
@@ -36,7 +37,7 @@ bool pythonic_reader::read_parts(const notation& of, int depth) {
     if (!is_first) json_ += ',';
     if (!of.behind_key.empty() && !read_key(of)) return false;
     if (!read_value(depth, of.behind_value)) return false;
-    if (!take(rest_, ",") && !rest_.substr(first_letter(rest_)).starts_with(of.end)) return false;
+    if (!take(rest_, ",") && !rest_.substr(first_not_blank(rest_)).starts_with(of.end)) return false;
   }
   json_ += of.json_end;
   return true;
@@ -45,7 +46,7 @@ bool pythonic_reader::read_parts(const notation& of, int depth) {
 /// Those of arguments are names, others texts. Of a key whose end is missing there is nothing.
 bool pythonic_reader::read_key(const notation& of) {
   const std::size_t before = json_.size();
-  rest_.remove_prefix(first_letter(rest_));
+  rest_.remove_prefix(first_not_blank(rest_));
   bool is_whole = false;
   if (of.behind_key == "=") {
     const std::string_view name = rest_.substr(0, rest_.find_first_of("=,:()[]{}\"' \t\r\n"));
@@ -90,7 +91,7 @@ bool pythonic_reader::ends_text(std::string_view quote, std::string_view behind)
   if (!rest_.starts_with(quote)) return false;
   if (quote.size() > 1) return true;
   const std::string_view rest = rest_.substr(1);
-  return is_at_end(rest) || behind.find(rest[first_letter(rest)]) != behind.npos;
+  return is_blank(rest) || behind.find(rest[first_not_blank(rest)]) != behind.npos;
 }
 
 /// Of one whose end is missing there is nothing. A backslash before any other letter is meant so.
@@ -112,8 +113,7 @@ void pythonic_reader::read_escape() {
 /// One that may go on is left out unless it is JSON by now.
 bool pythonic_reader::read_word() {
   const std::size_t end = rest_.find_first_of(",:)]}");
-  std::string_view word = rest_.substr(0, end);
-  word = word.substr(0, word.find_last_not_of(" \t\r\n") + 1);
+  std::string_view word = without_blanks_behind(rest_.substr(0, end));
   if (word == "True") word = "true";
   if (word == "False") word = "false";
   if (word == "None") word = "null";

@@ -69,7 +69,7 @@ std::string as_written(std::string_view value) {
 /// Takes the member of an object of JSON that `text` begins with: its name as it is written, and its value.
 std::pair<std::string_view, std::string_view> take_member(std::string_view& text) {
   const auto take_value = [&] {
-    text.remove_prefix(first_letter(text));
+    text.remove_prefix(first_not_blank(text));
     const bool has_end = text.starts_with('"') || text.starts_with('{') || text.starts_with('[');
     const std::size_t end = has_end ? end_of_value(text) : text.find_first_of(",} \t\r\n");
     const std::string_view value = text.substr(0, end);
@@ -157,7 +157,7 @@ std::optional<tool_call> read_cut_json_call(std::string_view text, std::span<con
   if (!name || !find_offer(offers, *name)) return std::nullopt;
   tool_call call{.name = std::string(*name), .arguments = {}, .is_cut = true};
   if (take(text, ",") && (take(text, R"("arguments")") || take(text, R"("parameters")")) && take(text, ":"))
-    call.arguments = text.substr(first_letter(text));
+    call.arguments = text.substr(first_not_blank(text));
   if (!call.arguments.empty() && !is_begun(call.arguments)) return std::nullopt;
   return call;
 }
@@ -167,10 +167,10 @@ std::optional<tool_call> read_addressed_call(std::string_view text, std::string_
   auto name = take_until(text, body);
   if (name) name = name->substr(0, name->find("[CALL_ID]"));  // which Mistral's v11 may write; the id is ours to give
   if (!name || !find_offer(offers, *name)) return std::nullopt;
-  if (is_at_end(text) && !is_cut) return tool_call{std::string(*name), "{}"};
+  if (is_blank(text) && !is_cut) return tool_call{std::string(*name), "{}"};
   const auto arguments = parsed(text);
   if (arguments && arguments->is_object()) return tool_call{std::string(*name), as_written(text)};
-  if (!is_cut || (!is_at_end(text) && !is_begun(text.substr(first_letter(text))))) return std::nullopt;
+  if (!is_cut || (!is_blank(text) && !is_begun(text.substr(first_not_blank(text))))) return std::nullopt;
   return tool_call{.name = std::string(*name), .arguments = std::string(text), .is_cut = true};
 }
 
@@ -179,7 +179,7 @@ std::optional<tool_call> read_unquoted_call(std::string_view text, std::string_v
   if (!take(text, address)) return std::nullopt;
   const std::string_view name = text.substr(0, text.find_first_of(" \t\r\n{"));
   text.remove_prefix(name.size());
-  if (!find_offer(offers, name) || !text.substr(first_letter(text)).starts_with('{')) return std::nullopt;
+  if (!find_offer(offers, name) || !text.substr(first_not_blank(text)).starts_with('{')) return std::nullopt;
   unquoted_reader arguments(text);
   const bool is_whole = arguments.read();
   if (!arguments.is_at_end() || (!is_whole && !is_cut)) return std::nullopt;
@@ -188,12 +188,12 @@ std::optional<tool_call> read_unquoted_call(std::string_view text, std::string_v
 }
 
 std::optional<tool_call> take_pythonic_call(std::string_view& text, std::span<const tool_offer> offers, bool is_cut) {
-  text.remove_prefix(first_letter(text));
+  text.remove_prefix(first_not_blank(text));
   const std::string_view name = text.substr(0, text.find_first_of("( \t\r\n"));
   if (!find_offer(offers, name) || !text.substr(name.size()).starts_with('(')) return std::nullopt;
   pythonic_reader arguments(text.substr(name.size()));
   const bool is_whole = arguments.read_arguments();
-  const bool is_one = is_whole ? parsed(arguments.as_json()).has_value() : is_cut && is_at_end(arguments.rest());
+  const bool is_one = is_whole ? parsed(arguments.as_json()).has_value() : is_cut && is_blank(arguments.rest());
   if (!is_one) return std::nullopt;
   text = arguments.rest();
   return tool_call{.name = std::string(name), .arguments = arguments.as_json(), .is_cut = !is_whole};
@@ -212,14 +212,14 @@ std::optional<tool_call> read_function_tags(std::string_view text, std::span<con
     is_whole = value.has_value();
     if (is_whole) arguments.add(*offer, *key, within_lines(*value));
   }
-  if (is_whole && take(text, "</function>") && is_at_end(text)) return tool_call{offer->name, arguments.object()};
+  if (is_whole && take(text, "</function>") && is_blank(text)) return tool_call{offer->name, arguments.object()};
   if (!is_cut) return std::nullopt;
   return tool_call{.name = offer->name, .arguments = arguments.without_end(), .is_cut = true};
 }
 
 std::optional<tool_call> read_key_tags(std::string_view text, std::span<const tool_offer> offers, bool is_cut) {
   constexpr std::string_view first_key = "<arg_key>";
-  std::string_view name = text.substr(first_letter(text));
+  std::string_view name = text.substr(first_not_blank(text));
   name = name.substr(0, name.find_first_of(" \t\r\n<"));
   const tool_offer* offer = find_offer(offers, name);
   if (!offer) return std::nullopt;
@@ -233,8 +233,8 @@ std::optional<tool_call> read_key_tags(std::string_view text, std::span<const to
     is_whole = value.has_value();
     if (is_whole) arguments.add(*offer, *key, *value);
   }
-  if (is_whole && is_at_end(text) && !is_cut) return tool_call{offer->name, arguments.object()};
-  if (!is_cut || (is_whole && !first_key.starts_with(text.substr(first_letter(text))))) return std::nullopt;
+  if (is_whole && is_blank(text) && !is_cut) return tool_call{offer->name, arguments.object()};
+  if (!is_cut || (is_whole && !first_key.starts_with(text.substr(first_not_blank(text))))) return std::nullopt;
   return tool_call{.name = offer->name, .arguments = arguments.without_end(), .is_cut = true};
 }
 

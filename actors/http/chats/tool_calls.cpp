@@ -9,6 +9,7 @@
 
 #include "actors/http/chats/tool_call_text.hpp"
 #include "actors/http/chats/unquoted_json.hpp"
+#include "base/ascii.hpp"
 #include "model/text/channels.hpp"
 #include "model/text/tags.hpp"
 
@@ -69,7 +70,7 @@ std::string_view name_key_of(tool_style style) {
 /// Where the tag begins that closes a call; npos while it goes on. A tag in a text of its JSON closes nothing.
 std::size_t closing_of(std::string_view call, const call_tags& tags, end_search& search) {
   const std::string_view body = call.substr(tags.opening.size());
-  const bool is_json = body.substr(first_letter(body)).starts_with('{');
+  const bool is_json = body.substr(first_not_blank(body)).starts_with('{');
   const std::size_t at = is_json ? search.outside_texts(body, tags.closing) : search.of_text(body, tags.closing);
   return at == body.npos ? at : tags.opening.size() + at;
 }
@@ -90,11 +91,11 @@ void take_tag(std::string_view& text, const sequence_form& form) {
 
 /// Whether an answer that begins so could be calls.
 bool may_be_calls(std::string_view text, const sequence_form& form) {
-  const std::string_view begun = text.substr(first_letter(text));
+  const std::string_view begun = text.substr(first_not_blank(text));
   for (const std::string_view tag : form.tags)
     if (tag.starts_with(begun)) return true;
   take_tag(text, form);
-  return is_at_end(text) || (take(text, form.first) && (is_at_end(text) || take(text, "{")));
+  return is_blank(text) || (take(text, form.first) && (is_blank(text) || take(text, "{")));
 }
 
 /// False where it is none. Of one that was cut before its name was whole there is nothing, if others are before it.
@@ -182,7 +183,7 @@ std::size_t tool_call_reader::end_of_call() {
 /// Between two calls there is only white space, which is not part of the text.
 void tool_call_reader::take_text(std::string_view text) {
   behind_call_ += text;
-  if (is_behind_call_ && first_letter(behind_call_) == behind_call_.size()) return;
+  if (is_behind_call_ && is_blank(behind_call_)) return;
   is_behind_call_ = false;
   certain_ += std::exchange(behind_call_, {});
 }
@@ -214,20 +215,20 @@ std::string tool_call_reader::finish(bool is_cut) {
 
 /// Whether what has come of the answer is the name of an offered function, or the beginning of one, or calls it.
 bool tool_call_reader::may_be_headed() const {
-  const std::string_view begun = std::string_view(held_).substr(first_letter(held_));
+  const std::string_view begun = std::string_view(held_).substr(first_not_blank(held_));
   return std::ranges::any_of(*offers_, [&](const tool_offer& each) {
     if (std::string_view(each.name).starts_with(begun)) return true;
     if (!begun.starts_with(each.name)) return false;
     const std::string_view rest = begun.substr(each.name.size());
-    return is_at_end(rest) || (rest.starts_with(headed_body) && rest.substr(first_letter(rest)).starts_with('{'));
+    return is_blank(rest) || (rest.starts_with(headed_body) && rest.substr(first_not_blank(rest)).starts_with('{'));
   });
 }
 
 /// The calls of a whole answer, one behind the other; none where there is anything else.
 bool tool_call_reader::take_headed(std::string_view text, bool is_cut) {
   std::vector<tool_call> calls;
-  while (!is_at_end(text)) {
-    text.remove_prefix(first_letter(text));
+  while (!is_blank(text)) {
+    text.remove_prefix(first_not_blank(text));
     const std::size_t begin = std::min(text.find('{'), text.size()), length = end_of_value(text.substr(begin));
     const bool is_whole = length != text.npos, is_unnamed = !is_whole && begin == text.size();
     if (!is_whole && !is_cut) return false;
@@ -247,7 +248,7 @@ bool tool_call_reader::take_sequence(std::string_view text, bool is_cut) {
   take_tag(text, form);
   if (!take(text, form.first)) return false;
   do {
-    text.remove_prefix(first_letter(text));
+    text.remove_prefix(first_not_blank(text));
     const std::size_t end = end_of_value(text);
     auto call = end == text.npos ? std::nullopt : read_json_call(text.substr(0, end), *offers_, key);
     if (end == text.npos && is_cut) call = read_cut_json_call(text, *offers_, key);
@@ -256,7 +257,7 @@ bool tool_call_reader::take_sequence(std::string_view text, bool is_cut) {
   } while (take(text, form.between));
   if (!take(text, form.last) && !is_cut) return false;
   take(text, form.mark);
-  return is_at_end(text) && add_all(std::move(calls));
+  return is_blank(text) && add_all(std::move(calls));
 }
 
 /// One call of a section, with its mark before it; moves `text` past it.
@@ -278,10 +279,10 @@ bool tool_call_reader::take_section(std::string_view text, bool is_cut) {
     std::optional<tool_call> call = std::nullopt;
   };
   std::vector<part> parts;
-  while (!is_at_end(text)) {
+  while (!is_blank(text)) {
     const std::string_view before = text;
     const std::size_t next = text.find(section_call_tags.opening);
-    if (next == first_letter(text)) {
+    if (next == first_not_blank(text)) {
       auto call = read_section_call(text, is_cut);
       parts.push_back({before.substr(0, before.size() - text.size()), std::move(call)});
     } else {
@@ -302,14 +303,14 @@ bool tool_call_reader::take_section(std::string_view text, bool is_cut) {
 bool tool_call_reader::take_pythonic(std::string_view text, bool is_cut) {
   std::string_view rest = text;
   if (!take(rest, "[")) return false;
-  if (rest.substr(first_letter(rest)).starts_with('{')) return take_sequence(text, is_cut);
+  if (rest.substr(first_not_blank(rest)).starts_with('{')) return take_sequence(text, is_cut);
   std::vector<tool_call> calls;
   do {
     const bool is_unnamed = is_cut && rest.find('(') == rest.npos;  // cut before its arguments
     if (!keep_call(calls, take_pythonic_call(rest, *offers_, is_cut), is_unnamed)) return false;
     if (is_unnamed) rest = {};
   } while (take(rest, ","));
-  if ((!take(rest, "]") && !is_cut) || !is_at_end(rest)) return false;
+  if ((!take(rest, "]") && !is_cut) || !is_blank(rest)) return false;
   return add_all(std::move(calls));
 }
 

@@ -7,17 +7,18 @@
 
 #include "actors/http/chats/end_search.hpp"
 #include "actors/http/json_text.hpp"
+#include "base/ascii.hpp"
 #include "model/text/tags.hpp"
 
 namespace troupe {
 
 bool unquoted_reader::is_at_end() const {
-  return troupe::is_at_end(rest_);
+  return is_blank(rest_);
 }
 
 bool unquoted_reader::read_value(int depth) {
   constexpr int most_depth = 60;
-  rest_.remove_prefix(first_letter(rest_));
+  rest_.remove_prefix(first_not_blank(rest_));
   if (rest_.starts_with(text_mark)) return read_marked_text();
   if (rest_.starts_with('"')) return read_json_text();
   if (depth == most_depth) return false;
@@ -32,7 +33,7 @@ bool unquoted_reader::read_parts(char begin, char end, int depth) {
     return true;
   };
   const auto is_left_empty = [&] {
-    const std::size_t next = first_letter(rest_);
+    const std::size_t next = first_not_blank(rest_);
     return begin == '{' && next < rest_.size() && (rest_[next] == ',' || rest_[next] == end);
   };
   take_one(begin);
@@ -59,7 +60,7 @@ bool unquoted_reader::read_key() {
 }
 
 bool unquoted_reader::read_name() {
-  rest_.remove_prefix(first_letter(rest_));
+  rest_.remove_prefix(first_not_blank(rest_));
   if (rest_.starts_with(text_mark)) return read_marked_text();
   if (rest_.starts_with('"')) return read_json_text();
   const std::string_view name = rest_.substr(0, rest_.find_first_of(":,{}[]\"\n"));
@@ -89,7 +90,7 @@ bool unquoted_reader::read_word() {
   const std::size_t end = rest_.find_first_of(",}]");
   std::string_view word = rest_.substr(0, end);
   rest_.remove_prefix(word.size());
-  word = word.substr(0, word.find_last_not_of(" \t\r\n") + 1);
+  word = without_blanks_behind(word);
   if (word.empty()) return false;
   const bool is_whole = end != rest_.npos;
   if (nlohmann::json::accept(word))

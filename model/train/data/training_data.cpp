@@ -53,7 +53,7 @@ bool opens_alone(std::string_view shown) {
 }
 
 bool has_lines(const fs::path& file, std::string_view text) {
-  const std::string_view shown = text.substr(first_letter(text));
+  const std::string_view shown = text.substr(first_not_blank(text));
   if (opens_alone(shown)) refuse("{}: has objects of several lines: write one object a line (jq -c .)", file.string());
   if (file.extension() == ".jsonl" || shown.starts_with('{')) return true;
   std::string_view inside = shown;
