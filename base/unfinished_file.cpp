@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/entropy.hpp"
 #include "base/paths.hpp"
-#include "base/random_hex.hpp"
 #include "base/whole_file.hpp"
 
 namespace troupe {

@@ -6,8 +6,8 @@
 #include <variant>
 
 #include "actors/json_dump_impl.hpp"
+#include "base/entropy.hpp"
 #include "base/field_error.hpp"
-#include "base/random_hex.hpp"
 #include "model/text/channels.hpp"
 #include "model/text/thoughts.hpp"
 

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "actors/workers/worker_reporter.hpp"
-#include "base/random_hex.hpp"
+#include "base/entropy.hpp"
 
 namespace troupe {
 namespace {
@@ -58,7 +58,7 @@ class node_agent_state {
 }  // namespace
 
 incarnation_id random_incarnation() {
-  return incarnation_id(random_number() | 1);
+  return incarnation_id(entropy() | 1);
 }
 
 node_agent_state::node_agent_state(handle::pointer self, node_agent_parts parts)

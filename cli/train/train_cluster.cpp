@@ -10,9 +10,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/entropy.hpp"
 #include "base/error.hpp"
 #include "base/mapped_file.hpp"
-#include "base/random_hex.hpp"
 #include "base/sha256.hpp"
 #include "base/to_size.hpp"
 #include "base/utf8.hpp"

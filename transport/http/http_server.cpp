@@ -7,9 +7,9 @@
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/post.hpp>
 
+#include "base/entropy.hpp"
 #include "base/error.hpp"
 #include "base/file_descriptor.hpp"
-#include "base/random_hex.hpp"
 #include "transport/http/http_connection_impl.hpp"
 
 namespace troupe {
@@ -90,7 +90,7 @@ http_server::http_server(http_options options, http_handler handler) : impl_(std
   options.max_connections = std::min(options.max_connections, most_open_files() / 2);
   impl_->shared->options = std::move(options);
   impl_->shared->handler = std::move(handler);
-  impl_->shared->instance = static_cast<std::uint32_t>(random_number());
+  impl_->shared->instance = static_cast<std::uint32_t>(entropy());
   listen(impl_->acceptor, impl_->shared->options);
   impl_->port = impl_->acceptor.local_endpoint().port();
 }

@@ -10,9 +10,9 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "base/entropy.hpp"
 #include "base/error.hpp"
 #include "base/host_port.hpp"
-#include "base/random_hex.hpp"
 #include "base/thread_pool.hpp"
 #include "base/to_size.hpp"
 #include "transport/zmq/bus_impl.hpp"
@@ -76,7 +76,7 @@ bool bus::is_client(link_id link) const {
 }
 
 bus::impl::impl(options chosen, events handlers)
-    : options_(std::move(chosen)), handlers_(std::move(handlers)), instance_{random_number(), random_number()} {
+    : options_(std::move(chosen)), handlers_(std::move(handlers)), instance_{entropy(), entropy()} {
   check_options(options_);
   require_threads(3);  // ZeroMQ's two and one of our own
   zmq_ctx_set(context_.handle(), ZMQ_MAX_SOCKETS, 16384);

@@ -12,9 +12,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/ascii.hpp"
+#include "base/entropy.hpp"
 #include "base/error.hpp"
 #include "base/file_descriptor.hpp"
-#include "base/random_hex.hpp"
 #include "base/sha256.hpp"
 #include "base/whole_file.hpp"
 #include "model/engine/scheduling/sequence_request.hpp"
@@ -38,7 +38,7 @@ std::string random_key() {
   constexpr std::string_view characters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
   std::string key = "sk-troupe-";
   // Of so large numbers the rest is even enough.
-  for (int i = 0; i < key_characters; ++i) key += characters[random_number() % characters.size()];
+  for (int i = 0; i < key_characters; ++i) key += characters[entropy() % characters.size()];
   return key;
 }
 

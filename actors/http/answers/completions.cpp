@@ -8,7 +8,7 @@
 #include "actors/http/answers/order_fields.hpp"
 #include "actors/http/json_text.hpp"
 #include "actors/requests/request_fields_impl.hpp"
-#include "base/random_hex.hpp"
+#include "base/entropy.hpp"
 #include "base/to_size.hpp"
 #include "base/utf8.hpp"
 #include "model/text/model_text.hpp"

@@ -4,7 +4,7 @@
 #include "actors/requests/constraint_fields.hpp"
 #include "actors/requests/request_fields_impl.hpp"
 #include "actors/requests/sampling_fields.hpp"
-#include "base/random_hex.hpp"
+#include "base/entropy.hpp"
 #include "base/to_size.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
 
@@ -192,7 +192,7 @@ answer_order read_order(const request_fields& from, const served_model& served) 
     refuse_field("best_of", "best_of is served only where it is n", "unsupported_value");
   if (from.integer("priority", INT64_MIN, INT64_MAX).value_or(0) > 0) order.priority = request_priority::batch;
   take_advice(served.advice, order.sampling);
-  order.sampling.seed = random_number();
+  order.sampling.seed = entropy();
   read_sampling(from, order.sampling);
   check_penalty_window(from, order.sampling);
   order.form_field = form_field_of(from);

@@ -6,7 +6,7 @@
 #include "actors/http/anthropic/message_input_impl.hpp"
 #include "actors/http/chats/reply_reader.hpp"
 #include "actors/http/json_text.hpp"
-#include "base/random_hex.hpp"
+#include "base/entropy.hpp"
 
 namespace troupe {
 namespace {

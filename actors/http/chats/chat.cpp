@@ -6,7 +6,7 @@
 #include "actors/http/chats/chat_order.hpp"
 #include "actors/http/json_text.hpp"
 #include "actors/requests/request_fields_impl.hpp"
-#include "base/random_hex.hpp"
+#include "base/entropy.hpp"
 #include "base/to_size.hpp"
 
 namespace troupe {

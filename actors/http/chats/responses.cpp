@@ -10,7 +10,7 @@
 #include "actors/http/chats/response_input_impl.hpp"
 #include "actors/http/json_text.hpp"
 #include "actors/http/metadata_impl.hpp"
-#include "base/random_hex.hpp"
+#include "base/entropy.hpp"
 
 namespace troupe {
 namespace {

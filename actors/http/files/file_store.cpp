@@ -5,9 +5,9 @@
 
 #include "actors/json_dump_impl.hpp"
 #include "base/ascii.hpp"
+#include "base/entropy.hpp"
 #include "base/error.hpp"
 #include "base/paths.hpp"
-#include "base/random_hex.hpp"
 #include "base/whole_file.hpp"
 #include "model/formats/json_input.hpp"
 

@@ -6,7 +6,7 @@
 #include "actors/http/list_page_impl.hpp"
 #include "actors/http/metadata_impl.hpp"
 #include "actors/http/routes.hpp"
-#include "base/random_hex.hpp"
+#include "base/entropy.hpp"
 #include "cluster/journal/job.hpp"
 
 namespace troupe {

@@ -11,7 +11,7 @@
 #include "actors/http/json_body_impl.hpp"
 #include "actors/http/metadata_impl.hpp"
 #include "actors/training/training_spec.hpp"
-#include "base/random_hex.hpp"
+#include "base/entropy.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
 #include "model/lora/adapter_config.hpp"
 #include "model/train/run/optimizer.hpp"
