@@ -1,5 +1,5 @@
+// Without standard headers that have inline code: kernel sources read this (model/ops/kernels.hpp).
 #pragma once
-#include <concepts>
 #include <cstdint>
 
 #include "base/rounding.hpp"
@@ -10,7 +10,7 @@ namespace troupe {
 constexpr std::int64_t block_tokens = 16;
 
 /// Blocks that have room for so many positions.
-template <std::integral Number>
+template <class Number>
 constexpr Number blocks_for(Number positions) {
   return ceil_div(positions, static_cast<Number>(block_tokens));
 }

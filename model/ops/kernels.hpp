@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 
+#include "base/blocks.hpp"
 #include "model/ops/matrix.hpp"
 
 namespace troupe {
@@ -125,16 +126,16 @@ constexpr int attention_queries = 8;  ///< that a kernel does together: rows tim
 
 /// Of one kv head's part of a block.
 constexpr std::int64_t kv_key_elements(std::int64_t head_dim) {
-  return rounded_up(head_dim, 2) * 16;
+  return rounded_up(head_dim, 2) * block_tokens;
 }
 constexpr std::int64_t kv_head_bytes(kv_kind kind, std::int64_t head_dim) {
-  const std::int64_t elements = kv_key_elements(head_dim) + rounded_up(head_dim, 16) * 16;
-  return kind == kv_kind::i8 ? elements + 2 * 16 * 4 : elements * (kind == kv_kind::f16 ? 2 : 4);
+  const std::int64_t elements = kv_key_elements(head_dim) + rounded_up(head_dim, 16) * block_tokens;
+  return kind == kv_kind::i8 ? elements + 2 * block_tokens * 4 : elements * (kind == kv_kind::f16 ? 2 : 4);
 }
 
 /// Floats that are lent to a kernel: for every position of the blocks, and for every dimension.
 constexpr std::int64_t attention_scratch(std::int64_t positions, std::int64_t head_dim) {
-  return attention_queries * (rounded_up(positions, 16) + rounded_up(head_dim, 16));
+  return attention_queries * (rounded_up(positions, block_tokens) + rounded_up(head_dim, 16));
 }
 
 /// One sequence's rows against its cached keys and values, for one head of the cache (all query heads that share it).

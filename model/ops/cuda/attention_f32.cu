@@ -14,10 +14,10 @@ __device__ void add_floats(const attention_plan& p, const query& q, const tile_s
   for (int i = 0; i < 32; ++i) {
     const float w = __shfl_sync(whole_warp, weight, i);
     if (!q.sees(first + i)) continue;
-    const head_block<float> block(p.args.cache, span.table[(first + i) / kv_positions], kv_head);
+    const head_block<float> block(p.args.cache, span.table[(first + i) / block_tokens], kv_head);
     for (int j = 0; j < lane_dims; ++j) {
       const int dim = threadIdx.x % 32 + 32 * j;
-      if (dim < p.args.cache.head_dim) values[j] = fmaf(w, block.value((first + i) % kv_positions, dim), values[j]);
+      if (dim < p.args.cache.head_dim) values[j] = fmaf(w, block.value((first + i) % block_tokens, dim), values[j]);
     }
   }
 }
@@ -25,10 +25,10 @@ __device__ void add_floats(const attention_plan& p, const query& q, const tile_s
 __device__ float float_score(const attention_plan& p, const query& q, const tile_span& span, int kv_head,
                              int position) {
   if (!q.sees(position)) return minus_infinity;
-  const head_block<float> block(p.args.cache, span.table[position / kv_positions], kv_head);
+  const head_block<float> block(p.args.cache, span.table[position / block_tokens], kv_head);
   const float* x = q.at(p, p.args.q);
   float score = 0;
-  for (int d = 0; d < p.args.cache.head_dim; ++d) score = fmaf(x[d], block.key(position % kv_positions, d), score);
+  for (int d = 0; d < p.args.cache.head_dim; ++d) score = fmaf(x[d], block.key(position % block_tokens, d), score);
   score *= p.score_factor;
   return p.score_cap > 0 ? soft_cap{p.score_cap}(score) : score;
 }

@@ -6,7 +6,7 @@
 
 namespace troupe::cuda {
 
-constexpr int block_slots = static_cast<int>(kv_positions);
+constexpr int block_slots = static_cast<int>(block_tokens);
 constexpr int section_blocks = section_positions / block_slots;
 constexpr int section_eights = section_positions / 8;
 

@@ -24,7 +24,7 @@ struct head_block {
   __device__ float& value_scale(int slot) const { return scales()[positions + slot]; }
 
  private:
-  static constexpr int positions = static_cast<int>(kv_positions);
+  static constexpr int positions = static_cast<int>(block_tokens);
 
   __device__ float* scales() const { return reinterpret_cast<float*>(data + 2 * positions * padded_dim); }
 };

@@ -61,9 +61,9 @@ __global__ void __launch_bounds__(head_warps * 32) place_rows(place_args a) {
   const std::int32_t position = a.places.positions[row];  // places and angles are there before the pass begins
   if (position < 0 || first >= all) return await_last_kernel();
   const lane_angles<Pairs> angles(a.angles, position);
-  const int slot = position % static_cast<int>(kv_positions);
+  const int slot = position % static_cast<int>(block_tokens);
   const std::int32_t* table = a.places.tables + a.places.sequences[row] * a.places.table_stride;
-  const std::int32_t block = table[position / kv_positions];
+  const std::int32_t block = table[position / block_tokens];
   await_last_kernel();
   held_head<Pairs, InPart> heads[Heads];
 #pragma unroll

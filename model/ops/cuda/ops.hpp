@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/blocks.hpp"
 #include "model/ops/cuda/device.hpp"
 #include "model/ops/kernels.hpp"
 #include "model/ops/rows.hpp"
@@ -189,14 +190,13 @@ void lora(const stream& on, const lora_args& args);
 
 // ---- keys and values ----
 
-constexpr std::int64_t kv_positions = 16;  ///< of a block
-constexpr int most_head_dim = 256;         ///< that the kernels know
+constexpr int most_head_dim = 256;  ///< that the kernels know
 
 /// One kv head's part of a block on the device: keys [16][padded dim], then values [16][padded dim]; for i8 the scales
 /// of the keys [16] and of the values [16] behind them, in f32. A multiple of 64.
 constexpr std::int64_t device_kv_head_bytes(kv_kind kind, std::int64_t head_dim) {
-  const std::int64_t elements = rounded_up(head_dim, 16) * kv_positions * 2;
-  return kind == kv_kind::i8 ? elements + 2 * kv_positions * 4 : elements * (kind == kv_kind::f16 ? 2 : 4);
+  const std::int64_t elements = rounded_up(head_dim, 16) * block_tokens * 2;
+  return kind == kv_kind::i8 ? elements + 2 * block_tokens * 4 : elements * (kind == kv_kind::f16 ? 2 : 4);
 }
 
 /// One layer's blocks: [blocks][kv heads][device_kv_head_bytes]. What was never stored is never used.
