@@ -15,11 +15,6 @@ const float* value_scales(const query_tile& t, std::int64_t block) {
   return key_scales(t, block) + lanes;
 }
 
-/// Whether a cache line starts with this pair: for all lanes a pair takes half of one.
-constexpr bool starts_line(std::int64_t pair) {
-  return pair % 2 == 0;
-}
-
 /// The query as integers in its spare room; returns their scale. A head's sum of products fits 32 bits.
 float quantize_query(const query_tile& t, int query) {
   const float* q = t.q[query];
@@ -47,7 +42,7 @@ void score_blocks(const query_tile& t, std::int64_t block, const float* factors)
   i32x16 s[Queries][Blocks];
   repeat<Queries>([&](int i) INLINED { repeat<Blocks>([&](int b) INLINED { s[i][b] = no_sums(); }); });
   for (int pair = 0; pair < (t.a.head_dim + 1) / 2; ++pair) {
-    if (starts_line(pair))
+    if (starts_line(pair * pair_lanes))
       repeat<Blocks>([&](int b) INLINED { fetch_next_head<Queries>(keys[b] + pair * pair_lanes, way[b]); });
     pairs k[Blocks];
     repeat<Blocks>([&](int b) INLINED { k[b] = load_pairs(keys[b] + pair * pair_lanes); });
@@ -106,7 +101,7 @@ void mix_values(const query_tile& t, std::int64_t part, const float* inverse) {
       pairs v[Parts];
       repeat<Parts>([&](int p) INLINED {
         v[p] = load_pairs(values + p * pair_lanes);
-        if (starts_line(p)) fetch_next_head<Queries>(values + p * pair_lanes, way);
+        if (starts_line(p * pair_lanes)) fetch_next_head<Queries>(values + p * pair_lanes, way);
       });
       repeat<Queries>([&](int i) INLINED {
         const same_pair w = one_pair(weights_of(t, i, block).of + slot);

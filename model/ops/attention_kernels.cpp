@@ -17,11 +17,8 @@ struct cache_format<kv_kind::f16> {
   static f32x16 read(const std::uint16_t* p) { return load_f16(p); }
 };
 
-/// Whether a vector at this index starts a cache line: one prefetch for each is enough.
 template <class Element>
-constexpr bool starts_line(std::int64_t index) {
-  return index % (64 / (lanes * static_cast<std::int64_t>(sizeof(Element)))) == 0;
-}
+constexpr std::int64_t vector_bytes = static_cast<std::int64_t>(sizeof(Element)) * lanes;
 
 template <kv_kind Kind, int Queries, int Blocks>
 void score_blocks(const query_tile& t, std::int64_t block, float factor) {
@@ -35,7 +32,7 @@ void score_blocks(const query_tile& t, std::int64_t block, float factor) {
   f32x16 s[Queries][Blocks];
   repeat<Queries>([&](int i) INLINED { repeat<Blocks>([&](int b) INLINED { s[i][b] = zero(); }); });
   for (int d = 0; d < t.a.head_dim; ++d) {
-    if (starts_line<typename format::element>(d))
+    if (starts_line(d * vector_bytes<typename format::element>))
       repeat<Blocks>([&](int b) INLINED { fetch_next_head<Queries>(keys[b] + d * lanes, way[b]); });
     f32x16 k[Blocks];
     repeat<Blocks>([&](int b) INLINED { k[b] = format::read(keys[b] + d * lanes); });
@@ -64,7 +61,8 @@ void mix_values(const query_tile& t, int part, const float* inverse) {
       f32x16 v[Parts];
       repeat<Parts>([&](int p) INLINED {
         v[p] = format::read(values + slot * dim + p * lanes);
-        if (starts_line<typename format::element>(p)) fetch_next_head<Queries>(values + slot * dim + p * lanes, way);
+        if (starts_line(p * vector_bytes<typename format::element>))
+          fetch_next_head<Queries>(values + slot * dim + p * lanes, way);
       });
       repeat<Queries>([&](int i) INLINED {
         const f32x16 weight = all(t.scores(i)[base + slot]);

@@ -16,6 +16,11 @@ constexpr int fit_beside(int queries, int sums) {
   return queries * 4 <= sums ? 4 : queries * 2 <= sums ? 2 : 1;
 }
 
+/// Whether a cache line starts with what is so many bytes behind one's start: one prefetch for each is enough.
+constexpr bool starts_line(std::int64_t bytes) {
+  return bytes % 64 == 0;
+}
+
 /// Some queries of one sequence and kv head, done together.
 struct query_tile {
   const attention_args& a;
