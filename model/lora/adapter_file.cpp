@@ -12,7 +12,7 @@
 #include "model/formats/json_input.hpp"
 #include "model/formats/tensors/safetensors.hpp"
 #include "model/lora/adapter_gguf.hpp"
-#include "model/lora/adapter_parts.hpp"
+#include "model/lora/adapter_reading.hpp"
 #include "model/lora/factor_order.hpp"
 #include "model/lora/peft_names.hpp"
 
@@ -20,6 +20,7 @@ namespace troupe {
 namespace {
 
 using detail::adapted_linears;
+using detail::take_back;
 using detail::take_front;
 
 /// The two tensors of one adapted module, under PEFT's name of the module.
@@ -27,12 +28,6 @@ struct tensor_pair {
   const tensor_view* a = nullptr;
   const tensor_view* b = nullptr;
 };
-
-bool take_back(std::string_view& text, std::string_view back) {
-  if (!text.ends_with(back)) return false;
-  text.remove_suffix(back.size());
-  return true;
-}
 
 void refuse_kind(const std::string& name, const std::string& where) {
   if (name.find(".base_layer.") != std::string::npos)

@@ -13,7 +13,7 @@
 #include "model/formats/family_traits.hpp"
 #include "model/formats/model_files.hpp"
 #include "model/formats/weight_names.hpp"
-#include "model/lora/adapter_parts.hpp"
+#include "model/lora/adapter_reading.hpp"
 #include "model/lora/peft_names.hpp"
 
 namespace troupe::detail {

@@ -7,6 +7,7 @@
 
 #include "base/number_in.hpp"
 #include "model/formats/weight_names.hpp"
+#include "model/lora/adapter_reading.hpp"
 
 namespace troupe::detail {
 namespace {
@@ -69,12 +70,6 @@ adapted_linears find_linears(std::string_view module, const model_config& base) 
   const auto layer = layer_with(*number, base);
   if (!layer) return {};
   return {*layer, kinds_called(module, *number, *layer, base)};
-}
-
-bool take_front(std::string_view& text, std::string_view front) {
-  if (!text.starts_with(front)) return false;
-  text.remove_prefix(front.size());
-  return true;
 }
 
 }  // namespace troupe::detail

@@ -23,6 +23,4 @@ struct adapted_linears {
 /// No kinds where the base has no such linear layer.
 adapted_linears find_linears(std::string_view module, const model_config& base);
 
-bool take_front(std::string_view& text, std::string_view front);
-
 }  // namespace troupe::detail
