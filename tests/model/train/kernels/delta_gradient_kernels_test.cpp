@@ -2,7 +2,6 @@
 // every instruction set.
 #include <cmath>
 #include <functional>
-#include <random>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -10,6 +9,7 @@
 #include "base/to_size.hpp"
 #include "model/ops/isa.hpp"
 #include "model/train/kernels/train_kernels.hpp"
+#include "tests/model/train/kernels/each_instruction_set.hpp"
 
 namespace troupe {
 namespace {
@@ -18,22 +18,10 @@ using doubles = std::vector<double>;
 using floats = std::vector<float>;
 using formula = std::function<double(const doubles&)>;
 
-class delta_gradients : public testing::TestWithParam<const char*> {
+class delta_gradients : public with_train_kernels {
  protected:
-  void SetUp() override {
-    if (!kernels_of(GetParam())) GTEST_SKIP() << "this processor lacks " << GetParam();
-  }
-  const train_kernel_table& table() const { return train_kernels_like(*kernels_of(GetParam())); }
   const train_kernel_table& usual() const { return train_kernels_like(kernels()); }
 };
-
-floats drawn(std::size_t count, unsigned seed, float size = 1) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0, size);
-  floats values(count);
-  for (float& value : values) value = normal(random);
-  return values;
-}
 
 double sigmoid(double x) {
   return 1 / (1 + std::exp(-x));

@@ -14,32 +14,16 @@
 #include "model/ops/pack.hpp"
 #include "model/train/kernels/products.hpp"
 #include "model/train/run/optimizer.hpp"
+#include "tests/model/train/kernels/each_instruction_set.hpp"
 
 namespace troupe {
 namespace {
 
-class train_kernels : public testing::TestWithParam<const char*> {
- protected:
-  void SetUp() override {
-    serving_ = kernels_of(GetParam());
-    if (!serving_) GTEST_SKIP() << "this processor lacks " << GetParam();
-  }
-  const train_kernel_table& table() const { return train_kernels_like(*serving_); }
-  const kernel_table* serving_ = nullptr;
-};
-
-std::vector<float> drawn(std::int64_t rows, std::int64_t columns, std::int64_t stride, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(to_size(rows * stride));
-  for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t c = 0; c < columns; ++c) values[to_size(r * stride + c)] = normal(random);
-  return values;
-}
+class train_kernels : public with_train_kernels {};
 
 TEST_P(train_kernels, products_are_right_for_ragged_shapes) {
   thread_pool pool(2);
-  products multiplier({pool, *serving_}, train_precision::exact, 64, 640);
+  products multiplier({pool, serving()}, train_precision::exact, 64, 640);
   for (const auto& [rows, columns, depth] :
        {std::array<std::int64_t, 3>{1, 1, 1}, {13, 33, 7}, {25, 70, 300}, {49, 16, 513}, {5, 100, 31}})
     for (const bool a_transposed : {false, true})
@@ -93,7 +77,7 @@ TEST_P(train_kernels, packed_weights_give_the_product_of_what_they_stand_for) {
     std::vector<float> plain(to_size(outs * ins));
     for (std::int64_t out = 0; out < outs; ++out) unpack_row(matrix.packed, out, plain.data() + out * ins);
     for (const train_precision precision : {train_precision::exact, train_precision::fine}) {
-      products multiplier({pool, *serving_}, precision, rows, 160);
+      products multiplier({pool, serving()}, precision, rows, 160);
       std::vector<float> y(to_size(rows * train_stride(outs)));
       std::vector<float> dx(to_size(rows * train_stride(ins)));
       const products::output out{&matrix, nullptr, {y.data(), train_stride(outs)}};
@@ -124,8 +108,8 @@ TEST_P(train_kernels, packed_weights_give_the_product_of_what_they_stand_for) {
 /// What a kernel that goes back through a gated activation says, against slopes of the activation.
 void expect_gated_slopes(decltype(train_kernel_table::geglu_back) back, double (*active)(double)) {
   constexpr std::int64_t n = 480;
-  std::vector<float> gate(n), up = drawn(1, n, n, 7);
-  const auto dy = drawn(1, n, n, 8);
+  std::vector<float> gate(n), up = drawn(n, 7);
+  const auto dy = drawn(n, 8);
   for (std::size_t i = 0; i < n; ++i) gate[i] = 0.05f * (static_cast<float>(i) - 240);
   auto gate_gradient = gate, up_gradient = up;
   back(dy.data(), n, gate_gradient.data(), up_gradient.data());
@@ -150,8 +134,8 @@ TEST_P(train_kernels, clamped_activations_have_no_slope_beyond_their_limit) {
     const double g = std::min(gate, double(limit)), u = std::clamp(up, -double(limit), double(limit));
     return g / (1 + std::exp(-double(slope) * g)) * (u + 1);
   };
-  const auto dy = drawn(1, n, n, 8);
-  std::vector<float> gate(n), up = drawn(1, n, n, 7);
+  const auto dy = drawn(n, 8);
+  std::vector<float> gate(n), up = drawn(n, 7);
   for (std::size_t i = 0; i < n; ++i) gate[i] = 0.0201f * (static_cast<float>(i) - 240), up[i] *= 3;
   auto gate_gradient = gate, up_gradient = up;
   table().clamped_swiglu_back(dy.data(), n, limit, slope, gate_gradient.data(), up_gradient.data());
@@ -170,8 +154,8 @@ TEST_P(train_kernels, clamped_activations_have_no_slope_beyond_their_limit) {
 TEST_P(train_kernels, gated_activations_have_the_same_slopes_on_every_instruction_set) {
   const auto& usual = train_kernels_like(kernels());
   for (const auto back : {&train_kernel_table::swiglu_back, &train_kernel_table::geglu_back}) {
-    auto gate = drawn(1, 480, 480, 9), up = drawn(1, 480, 480, 10), other_gate = gate, other_up = up;
-    const auto dy = drawn(1, 480, 480, 11);
+    auto gate = drawn(480, 9), up = drawn(480, 10), other_gate = gate, other_up = up;
+    const auto dy = drawn(480, 11);
     (usual.*back)(dy.data(), 480, gate.data(), up.data());
     (table().*back)(dy.data(), 480, other_gate.data(), other_up.data());
     EXPECT_EQ(gate, other_gate);
@@ -222,7 +206,7 @@ TEST_P(train_kernels, adam_follows_the_formula) {
       value[i] -=
           0.01 * (first[i] / (1 - std::pow(0.9, step))) / (std::sqrt(second[i] / (1 - std::pow(0.999, step))) + 1e-8);
     }
-    adam.step({pool, *serving_}, 0.01);
+    adam.step({pool, serving()}, 0.01);
   }
   for (std::size_t i = 0; i < 15; ++i) EXPECT_NEAR(set.values()[i / 5 * 16 + i % 5], value[i], 1e-5);
 }
@@ -231,7 +215,7 @@ TEST_P(train_kernels, elements_are_dropped_where_the_counter_says) {
   const dropout_key key{0.3f, 0x123456789abcdefULL, 5, 9};
   for (const std::int64_t n : {1, 8, 127, 128, 300})
     for (const std::int64_t row : {0, 7}) {
-      const auto x = drawn(1, n, n, 6);
+      const auto x = drawn(n, 6);
       auto out = x;
       table().drop(key, row, out.data(), n, out.data());
       for (std::int64_t i = 0; i < n; ++i) {
