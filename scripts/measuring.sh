@@ -1,9 +1,7 @@
 # Sourced by the scripts that measure a cluster: MODEL [QUANT] are their arguments. The cluster runs on this machine, in a
 # folder of its own that is removed when the script ends. Nothing else should run on the machine.
-if [[ ! -e ${1:-} ]]; then
-  sed -n '2,/^[^#]/s/^# //p' "$0" >&2
-  exit 2
-fi
+source "$(dirname "$0")/usage.sh"
+[[ -e ${1:-} ]] || usage
 model=$(realpath "$1")
 quant=${2:-u8}
 cd "$(dirname "$0")/.."

@@ -5,6 +5,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 mkdir "$folder/scripts" "$folder/build"
 cp "$1" "$folder/scripts/quickstart"
+cp "$(dirname "$1")/usage.sh" "$folder/scripts"
 printf '#!/bin/sh\n' > "$folder/scripts/build"
 cat > "$folder/build/troupe" << 'END'
 #!/bin/sh

@@ -6,6 +6,7 @@ tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 mkdir "$tree/scripts" "$tree/bin"
 cp "$1" "$tree/scripts/test"
+cp "$(dirname "$1")/usage.sh" "$tree/scripts"
 
 stand_in() {
   printf '#!/usr/bin/env bash\n%s\n' "$2" > "$tree/$1"
