@@ -231,10 +231,6 @@ std::optional<batch_scheduler::sequence_start> batch_scheduler::start_of(sequenc
   return sequence_start{*sequence->first_start, sequence->reused};
 }
 
-std::uint64_t batch_scheduler::served(tenant_id tenant, request_priority priority) const {
-  return queue_of(priority).served(tenant);
-}
-
 batch_scheduler::statistics batch_scheduler::stats() const {
   statistics all{counts_};
   all.waiting = waiting();

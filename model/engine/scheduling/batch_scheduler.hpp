@@ -134,7 +134,6 @@ class batch_scheduler {
   /// Prompt and answer so far, valid until the next call; empty for one that is not known, or whose prompt is still
   /// being computed for another answer.
   std::span<const token_id> text_of(sequence_id id) const;
-  std::uint64_t served(tenant_id tenant, request_priority priority) const;  ///< virtual tokens; for tests
   /// It waits for room, with no work of its own in flight.
   bool is_waiting(sequence_id id) const;
   struct sequence_start {

@@ -374,9 +374,9 @@ TEST(batch_scheduler, serves_tenants_alike) {
   const auto ended = std::count_if(engine.answers.begin(), engine.answers.end(),
                                    [](const auto& item) { return item.first > 50 && item.second.ended; });
   EXPECT_GE(ended, 8);
-  const auto interactive = request_priority::interactive;
-  EXPECT_NEAR(static_cast<double>(engine.scheduler.served(tenant_id{1}, interactive)),
-              static_cast<double>(engine.scheduler.served(tenant_id{2}, interactive)), 61);
+  double answered[2] = {};  // tokens behind the ten of the prompts
+  for (const auto& [id, answer] : engine.answers) answered[id > 50] += static_cast<double>(answer.tokens.size()) - 10;
+  EXPECT_NEAR(answered[0], answered[1], 20) << "two answers";
 }
 
 TEST(batch_scheduler, serves_tenants_by_their_weight) {
