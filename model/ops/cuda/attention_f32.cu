@@ -60,7 +60,7 @@ __global__ void attend_queries(attention_plan p) {
 }  // namespace
 
 void attend_floats(const stream& on, const attention_plan& plan) {
-  const dim3 grid(ceil_div(std::int64_t{plan.args.tile_count} * plan.queries, query_warps), plan.args.cache.heads);
+  const dim3 grid(grid_for(std::int64_t{plan.args.tile_count} * plan.queries, query_warps), plan.args.cache.heads);
   launch_early("attention", attend_queries, grid, query_warps * 32, on, plan);
 }
 

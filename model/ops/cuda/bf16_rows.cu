@@ -143,7 +143,7 @@ __global__ void put_bias_rows(const float* bias, std::int64_t n, float_rows y, i
 
 void round_rows(const stream& on, const_float_rows x, std::int64_t rows, std::int64_t n, std::int64_t padded,
                 bf16_rows to, float factor) {
-  launch("round_rows", round_eights, ceil_div(rows * (padded / side_by_side), bf16_threads), bf16_threads, on, x, rows,
+  launch("round_rows", round_eights, grid_for(rows * (padded / side_by_side), bf16_threads), bf16_threads, on, x, rows,
          n, padded, to, factor);
 }
 
@@ -152,31 +152,31 @@ void rms_norm_rounded(const stream& on, const norm_args& args, std::int64_t padd
 }
 
 void swiglu_rounded(const stream& on, const rounded_swiglu_args& args, bf16_rows to) {
-  launch("swiglu_rounded", swiglu_eights, ceil_div(args.rows * (args.padded / side_by_side), bf16_threads),
+  launch("swiglu_rounded", swiglu_eights, grid_for(args.rows * (args.padded / side_by_side), bf16_threads),
          bf16_threads, on, args, to);
 }
 
 void swiglu_back_rounded(const stream& on, const rounded_swiglu_args& args, bf16_rows dy, bf16_rows gate_to,
                          bf16_rows x_to) {
-  launch("swiglu_back_rounded", swiglu_back_eights, ceil_div(args.rows * (args.padded / side_by_side), bf16_threads),
+  launch("swiglu_back_rounded", swiglu_back_eights, grid_for(args.rows * (args.padded / side_by_side), bf16_threads),
          bf16_threads, on, args, dy, gate_to, x_to);
 }
 
 void copy_rows(const stream& on, bf16_rows from, std::int64_t rows, std::int64_t n, bf16_rows to) {
-  launch("copy_rows", copy_eights, ceil_div(rows * (n / side_by_side), bf16_threads), bf16_threads, on, from, rows, n,
+  launch("copy_rows", copy_eights, grid_for(rows * (n / side_by_side), bf16_threads), bf16_threads, on, from, rows, n,
          to);
 }
 
 void unpack_bf16(const stream& on, const matrix_view& w, bf16_rows to) {
   const std::int64_t chunks = padded_row(w.ins) / inputs_of_pair, threads = padded_outs(w.outs) / 2 * chunks;
   with_scheme(w.kind, [&]<scheme Kind> {
-    launch("unpack_bf16", unpack_blocks<Kind>, ceil_div(threads, bf16_threads), bf16_threads, on, weight_job({.w = w}),
+    launch("unpack_bf16", unpack_blocks<Kind>, grid_for(threads, bf16_threads), bf16_threads, on, weight_job({.w = w}),
            w.outs, chunks, to);
   });
 }
 
 void put_bias(const stream& on, const float* bias, int rows, std::int64_t n, float_rows y, into how) {
-  launch("put_bias", put_bias_rows, dim3(static_cast<unsigned>(rows), ceil_div(n, bf16_threads)), bf16_threads, on,
+  launch("put_bias", put_bias_rows, dim3(static_cast<unsigned>(rows), grid_for(n, bf16_threads)), bf16_threads, on,
          bias, n, y, how);
 }
 

@@ -33,7 +33,7 @@ void for_width(std::int64_t n, Start start) {
 template <class Start>
 void for_parts(std::int64_t n, Start start) {
   constexpr row_share<4, 128> share;
-  start(share, ceil_div(padded_row(n), 4 * share.fours * share.threads));
+  start(share, grid_for(padded_row(n), 4 * share.fours * share.threads));
 }
 
 template <class Share>

@@ -37,7 +37,7 @@ __global__ void drop_rows(drop_job job) {
 void drop(const stream& on, const dropout_args& args) {
   const drop_job job{args, static_cast<std::uint32_t>(args.mask.probability * 65536.0f),
                      1.0f / (1.0f - args.mask.probability)};
-  launch("drop", drop_rows, dim3(static_cast<unsigned>(args.rows), ceil_div(args.n, drop_threads * drawn_at_once)),
+  launch("drop", drop_rows, dim3(static_cast<unsigned>(args.rows), grid_for(args.n, drop_threads * drawn_at_once)),
          drop_threads, on, job);
 }
 

@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(tile_threads) multiply_exact_tiles(weight_job 
 
 void multiply_exact(const stream& on, const weight_product& args) {
   const weight_job job(args);
-  const dim3 grid(ceil_div(job.rows, tile_side), ceil_div(job.columns, tile_side));
+  const dim3 grid(grid_for(job.rows, tile_side), grid_for(job.columns, tile_side));
   with_scheme(args.w.kind, [&]<scheme Kind> {
     launch("multiply_exact", args.turned ? multiply_exact_tiles<Kind, true> : multiply_exact_tiles<Kind, false>, grid,
            tile_threads, on, job);

@@ -61,7 +61,7 @@ void multiply_f32_visits(const stream& on, same_kind products, const expert_inpu
   constexpr int rows = most_f32_rows;
   const visit_tables& v = inputs.visits;
   const dim3 grid(f32_grid_outs<rows>(products), static_cast<unsigned>(v.bounds.tiles()),
-                  ceil_div(v.bounds.tile_rows, rows));
+                  grid_for(v.bounds.tile_rows, rows));
   launch_early("matmul_experts", f32_visits<rows>, grid, f32_block<rows>(), on, f32_jobs_of(products), inputs.x,
                v.tiles, v.bounds.tile_rows, inputs.row_at);
 }

@@ -331,7 +331,7 @@ visit_tables visit_memory::tables(int rows) const {
 void choose_experts(const stream& on, const choose_args& args) {
   const visit_bounds& b = args.visits.bounds;
   const auto choose = b.experts <= 128 ? choose_for_rows<4> : choose_for_rows<most_experts / 32>;
-  launch_early("choose_experts", choose, ceil_div(b.rows, mark_rows), visit_threads, on, args);
+  launch_early("choose_experts", choose, grid_for(b.rows, mark_rows), visit_threads, on, args);
   if (b.rows > mark_rows) launch_early("place_visits", place_visits, 1, visit_threads, on, args.visits);
 }
 
@@ -341,7 +341,7 @@ void gather_visits(const stream& on, const gather_args& args) {
 }
 
 void add_visits(const stream& on, const add_visits_args& args) {
-  const dim3 grid(static_cast<unsigned>(args.visits.bounds.rows), ceil_div(args.n, 4 * copy_threads));
+  const dim3 grid(static_cast<unsigned>(args.visits.bounds.rows), grid_for(args.n, 4 * copy_threads));
   launch_early("add_visits", add_visited, grid, copy_threads, on, args);
 }
 

@@ -70,21 +70,21 @@ __global__ void __launch_bounds__(tile_threads) multiply_head_tiles(head_product
 }  // namespace
 
 void multiply(const stream& on, const float_product& args, float* scratch) {
-  const std::int64_t tiles = std::int64_t{ceil_div(args.rows, tile_side)} * ceil_div(args.columns, tile_side);
+  const std::int64_t tiles = ceil_div(args.rows, tile_side) * ceil_div(args.columns, tile_side);
   const std::int64_t wanted = std::clamp<std::int64_t>(wanted_tiles / std::max<std::int64_t>(tiles, 1), 1,
                                                        ceil_div(std::max<std::int64_t>(args.depth, 1), least_slice));
   const std::int64_t slice = rounded_up(ceil_div(args.depth, wanted), tile_depth);
-  const unsigned slices = std::max(1u, ceil_div(args.depth, slice));
-  const dim3 grid(ceil_div(args.rows, tile_side), ceil_div(args.columns, tile_side), slices);
+  const unsigned slices = std::max(1u, grid_for(args.depth, slice));
+  const dim3 grid(grid_for(args.rows, tile_side), grid_for(args.columns, tile_side), slices);
   launch("multiply", multiply_slices, grid, tile_threads, on, args, slice, slices > 1 ? scratch : nullptr);
   if (slices > 1)
-    launch("multiply", add_slices, ceil_div(args.rows * args.columns, tile_threads), tile_threads, on, args,
+    launch("multiply", add_slices, grid_for(args.rows * args.columns, tile_threads), tile_threads, on, args,
            static_cast<int>(slices), scratch);
 }
 
 void multiply_heads(const stream& on, const head_product& args) {
-  const unsigned row_tiles = ceil_div(args.longest, tile_side);
-  const unsigned column_tiles = args.shape == head_shape::scores ? row_tiles : ceil_div(args.dim, tile_side);
+  const unsigned row_tiles = grid_for(args.longest, tile_side);
+  const unsigned column_tiles = args.shape == head_shape::scores ? row_tiles : grid_for(args.dim, tile_side);
   const dim3 grid(static_cast<unsigned>(args.segment_count * args.heads), row_tiles, column_tiles);
   head_product part = args;
   for (int member = 0; member < args.members; ++member) {

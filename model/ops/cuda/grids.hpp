@@ -14,21 +14,21 @@ inline product_jobs jobs_of(std::span<const product* const> products, int blocks
   product_jobs jobs{};
   const std::int64_t row_bytes = padded_row(first.ins) * (first.kind == scheme::bf16 ? 2 : 1);
   jobs.stages = static_cast<int>(row_bytes / stage_row_bytes);
-  const auto slice = static_cast<int>(rounded_up(ceil_div(jobs.stages, most_slices), 2));
+  const int slice = rounded_up(ceil_div(jobs.stages, most_slices), 2);
   jobs.slice_stages = std::max(slice, least_slice_stages);
   int block = 0;
   for (const product* p : products) {
     product_job& job = jobs.jobs[jobs.count++];
     job = job_of(*p);
     job.first_block = block;
-    block += static_cast<int>(ceil_div(job.blocks, blocks_at_once));
+    block += ceil_div(job.blocks, blocks_at_once);
   }
   return jobs;
 }
 
 inline unsigned grid_blocks(std::span<const product* const> products, int blocks_at_once) {
   unsigned blocks = 0;
-  for (const product* p : products) blocks += ceil_div(p->w.blocks(), blocks_at_once);
+  for (const product* p : products) blocks += grid_for(p->w.blocks(), blocks_at_once);
   return blocks;
 }
 

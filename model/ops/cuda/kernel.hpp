@@ -80,9 +80,9 @@ void launch_early(const char* operation, void (*kernel)(P...), dim3 grid, dim3 b
   launch(operation, kernel, launch_shape{grid, block, 0, true}, on, arguments...);
 }
 
-/// As grids are counted.
-inline unsigned ceil_div(std::int64_t n, std::int64_t piece) {
-  return static_cast<unsigned>(troupe::ceil_div(n, piece));
+/// How many blocks of threads a grid has for n, of which each does a piece.
+inline unsigned grid_for(std::int64_t n, std::int64_t piece) {
+  return static_cast<unsigned>(ceil_div(n, piece));
 }
 
 /// The first is in the low half.

@@ -81,7 +81,7 @@ template <class Element, int Pairs, bool InPart>
 void place(const stream& on, const place_args& args) {
   const auto start = [&](auto kernel, int of_warp) {
     const dim3 grid(static_cast<unsigned>(args.rows),
-                    ceil_div(args.heads + 2 * args.cache.heads, head_warps * of_warp));
+                    grid_for(args.heads + 2 * args.cache.heads, head_warps * of_warp));
     launch_early("place_heads", kernel, grid, head_warps * 32, on, args);
   };
   if (args.rows < many_heads_rows)

@@ -109,10 +109,10 @@ std::int64_t library_products::multiply(const stream& on, const product& p, cons
   for (; done < all; done += piece) {
     const std::int64_t outs = std::min(piece, all - done), pieces = outs * ins / unpacked_at_once;
     const product part = outputs_of(p, done, outs);
-    launch_early("matmul", unpack_weights, ceil_div(pieces, library_threads * pieces_of_thread), library_threads, on,
+    launch_early("matmul", unpack_weights, grid_for(pieces, library_threads * pieces_of_thread), library_threads, on,
                  part.w.weights, ins, static_cast<int>(pieces), weights_.data());
     if (!library_->multiply(on, {weights_.data(), inputs.codes.q, sums_.data(), outs, ins, inputs.rows})) break;
-    launch_early("matmul", finish_sums, dim3(ceil_div(inputs.rows, finished_rows), ceil_div(outs, finished_outs)),
+    launch_early("matmul", finish_sums, dim3(grid_for(inputs.rows, finished_rows), grid_for(outs, finished_outs)),
                  library_threads, on, job_of(part), in, sums_.data(), static_cast<int>(outs));
   }
   return std::min(done, all);

@@ -343,7 +343,7 @@ void start_lora(const stream& on, const lora_args& args) {
     blocks += static_cast<int>(ceil_div(args.targets[i].outs, outs_at_once));
   }
   launch_early("lora", shrink_tiles<MostRows>,
-               dim3(tiles, static_cast<unsigned>(args.target_count * places.parts), ceil_div(args.most_rank, lanes)),
+               dim3(tiles, static_cast<unsigned>(args.target_count * places.parts), grid_for(args.most_rank, lanes)),
                shrink_threads, on, args);
   launch_early("lora", expand_tiles<MostRows>, dim3(tiles, static_cast<unsigned>(blocks)), expand_threads, on, args,
                places);

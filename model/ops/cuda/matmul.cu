@@ -25,7 +25,7 @@ struct tile_grid {
   tile_grid(std::span<const product* const> products, const product_inputs& inputs, const coded_inputs& coded, int rows)
       : jobs(jobs_of(products, tile_blocks)),
         in(coded),
-        of_rows(static_cast<int>(ceil_div(in.rows, rows))),
+        of_rows(ceil_div(in.rows, rows)),
         of_outs(static_cast<int>(grid_blocks(products, tile_blocks))),
         slices{nullptr, in.rows, of_outs * tile_outs} {
     if (!inputs.scratch || jobs.slices() == 1 || of_rows * of_outs > most_apart_tiles) return;
@@ -95,7 +95,7 @@ void multiply_whole_numbers(const stream& on, std::span<const product* const> pr
 void multiply_floats(const stream& on, std::span<const product* const> products, const product_inputs& inputs) {
   const product_jobs jobs = f32_jobs_of(products);
   for_f32_rows(inputs.rows, [&]<int Rows>() {
-    launch_early("matmul", f32_rows<Rows>, dim3(f32_grid_outs<Rows>(products), ceil_div(inputs.rows, Rows)),
+    launch_early("matmul", f32_rows<Rows>, dim3(f32_grid_outs<Rows>(products), grid_for(inputs.rows, Rows)),
                  f32_block<Rows>(), on, jobs, inputs.x, inputs.rows);
   });
 }

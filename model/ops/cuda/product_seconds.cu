@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(noise_threads) make_noise(std::uint32_t* words
 template <class T>
 void fill(T* to, std::size_t count, const stream& on) {
   const auto words = static_cast<std::int64_t>(count * sizeof(T) / 4);
-  launch("filling", make_noise, ceil_div(words, noise_threads), noise_threads, on, reinterpret_cast<std::uint32_t*>(to),
+  launch("filling", make_noise, grid_for(words, noise_threads), noise_threads, on, reinterpret_cast<std::uint32_t*>(to),
          words);
 }
 

@@ -204,8 +204,8 @@ bool lies_in_fours(const head_rows& rows) {
 
 template <head_shape Shape>
 void start_heads(const stream& on, const head_product& args) {
-  const dim3 grid(static_cast<unsigned>(args.segment_count * args.heads), ceil_div(args.longest, head_rows_of_tile),
-                  ceil_div(Shape == head_shape::scores ? args.longest : args.dim, head_columns));
+  const dim3 grid(static_cast<unsigned>(args.segment_count * args.heads), grid_for(args.longest, head_rows_of_tile),
+                  grid_for(Shape == head_shape::scores ? args.longest : args.dim, head_columns));
   launch("multiply_heads", multiply_head_rounded<Shape>, grid, head_threads, on, args,
          lies_in_fours(args.a) && lies_in_fours(args.b) && args.a_member % 4 == 0 && args.b_member % 4 == 0);
 }

@@ -156,7 +156,7 @@ __global__ void __launch_bounds__(rounded_threads) multiply_rounded_tiles(weight
 template <int Terms>
 void start_rounded(const stream& on, const weight_product& args) {
   const weight_job job(args);
-  const dim3 grid(ceil_div(job.rows, block_rows), ceil_div(job.columns, block_columns));
+  const dim3 grid(grid_for(job.rows, block_rows), grid_for(job.columns, block_columns));
   with_scheme(args.w.kind, [&]<scheme Kind> {
     if constexpr (Kind != scheme::f32)
       launch("multiply_rounded",

@@ -149,35 +149,35 @@ __global__ void softmax_back_rounded_rows(softmax_args a) {
 }  // namespace
 
 void turn_heads(const stream& on, const turn_args& args) {
-  launch("turn_heads", turn_rows, dim3(args.rows, ceil_div(args.heads, head_warps)), head_warps * 32, on, args);
+  launch("turn_heads", turn_rows, dim3(args.rows, grid_for(args.heads, head_warps)), head_warps * 32, on, args);
 }
 
 void turn_heads_back(const stream& on, const turn_args& args) {
-  launch("turn_heads_back", turn_rows_back, dim3(args.rows, ceil_div(args.heads, head_warps)), head_warps * 32, on,
+  launch("turn_heads_back", turn_rows_back, dim3(args.rows, grid_for(args.heads, head_warps)), head_warps * 32, on,
          args);
 }
 
 void cap_scores(const stream& on, const softmax_args& args, float cap) {
-  launch("cap_scores", cap_score_rows, dim3(args.rows, ceil_div(args.heads, softmax_warps)), softmax_threads, on, args,
+  launch("cap_scores", cap_score_rows, dim3(args.rows, grid_for(args.heads, softmax_warps)), softmax_threads, on, args,
          soft_cap{cap});
 }
 
 void softmax(const stream& on, const softmax_args& args) {
-  launch("softmax", softmax_rows, dim3(args.rows, ceil_div(args.heads, softmax_warps)), softmax_threads, on, args);
+  launch("softmax", softmax_rows, dim3(args.rows, grid_for(args.heads, softmax_warps)), softmax_threads, on, args);
 }
 
 void softmax_back(const stream& on, const softmax_args& args) {
-  launch("softmax_back", softmax_back_rows, dim3(args.rows, ceil_div(args.heads, softmax_warps)), softmax_threads, on,
+  launch("softmax_back", softmax_back_rows, dim3(args.rows, grid_for(args.heads, softmax_warps)), softmax_threads, on,
          args);
 }
 
 void softmax_rounded(const stream& on, const softmax_args& args) {
-  launch("softmax_rounded", softmax_rounded_rows, dim3(args.rows, ceil_div(args.heads, softmax_warps)), softmax_threads,
+  launch("softmax_rounded", softmax_rounded_rows, dim3(args.rows, grid_for(args.heads, softmax_warps)), softmax_threads,
          on, args);
 }
 
 void softmax_back_rounded(const stream& on, const softmax_args& args) {
-  launch("softmax_back_rounded", softmax_back_rounded_rows, dim3(args.rows, ceil_div(args.heads, softmax_warps)),
+  launch("softmax_back_rounded", softmax_back_rounded_rows, dim3(args.rows, grid_for(args.heads, softmax_warps)),
          softmax_threads, on, args);
 }
 

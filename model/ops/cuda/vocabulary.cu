@@ -188,7 +188,7 @@ void embed(const stream& on, const embed_args& args) {
 }
 
 void finish_logits(const stream& on, const finish_logits_args& args) {
-  const dim3 grid(static_cast<unsigned>(args.rows), ceil_div(args.n, logit_threads));
+  const dim3 grid(static_cast<unsigned>(args.rows), grid_for(args.n, logit_threads));
   launch_early("finish_logits", finish_row_parts, grid, logit_threads, on, args);
 }
 

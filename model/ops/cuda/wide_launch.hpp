@@ -77,7 +77,7 @@ inline dim3 extent_of(const wide_cluster& c) {
 /// pays off if all blocks run at once.
 template <scheme Kind, int Rows>
 bool fits_apart(const product_jobs& jobs, int of_outs, int rows) {
-  const auto tiles = static_cast<int>(ceil_div(rows, Rows)) * of_outs;
+  const int tiles = ceil_div(rows, Rows) * of_outs;
   return Rows <= 64 && jobs.slices() > 1 && tiles * jobs.slices() <= multiprocessors() * wide_blocks<Kind, Rows>;
 }
 
@@ -167,7 +167,7 @@ void multiply_wide(const stream& on, std::span<const product* const> products, c
   const auto of_outs = static_cast<int>(grid_blocks(products, tile_blocks));
   const auto fits = [&]<int Rows>() { return may_be_apart && fits_apart<Kind, Rows>(jobs, of_outs, in.rows); };
   const auto start = [&]<int Rows>() {
-    wide_tiles tiles{static_cast<int>(ceil_div(in.rows, Rows)), of_outs, {}};
+    wide_tiles tiles{ceil_div(in.rows, Rows), of_outs, {}};
     tiles.cluster = cluster_of<Kind, Rows>(tiles.of_rows, fits.template operator()<Rows>() ? jobs.slices() : 1);
     start_wide<Kind, Rows>(on, jobs, tiles, in, 1, may_be_apart && jobs.slices() > 1);
   };
@@ -200,7 +200,7 @@ void multiply_gated(const stream& on, const product& gate, const product& up, co
                     const wide_gating& gating) {
   const product* const both[] = {&gate, &up};
   const product_jobs jobs = jobs_of(both, tile_blocks);
-  wide_tiles tiles{static_cast<int>(ceil_div(in.rows, gated_tile_rows)), jobs.jobs[0].blocks / half_tile_blocks, {}};
+  wide_tiles tiles{ceil_div(in.rows, gated_tile_rows), jobs.jobs[0].blocks / half_tile_blocks, {}};
   tiles.cluster = cluster_of<Kind, gated_tile_rows>(tiles.of_rows, 1);
   tiles.gating = gating;
   start_wide<Kind, gated_tile_rows>(on, jobs, tiles, in, 1, false);
