@@ -6,7 +6,7 @@
 #include "model/ops/kernels.hpp"
 #include "model/ops/matrix.hpp"
 #include "model/ops/rows.hpp"
-#include "model/train/kernels/dropout.hpp"
+#include "model/ops/dropout.hpp"
 
 namespace troupe {
 
