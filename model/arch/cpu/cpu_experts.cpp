@@ -114,8 +114,8 @@ void cpu_experts::add_group_jobs(const layer_weights& weights, matrix_view exper
 }
 
 void cpu_experts::add_visits(float_rows hidden, int rows) {
-  products_.pool().run_each(
-      rows, 8, [&](int row) { routes_.add_visits(row, float_rows(places_), config_.hidden, hidden.row(row)); });
+  products_.pool().run_each(rows, 8,
+                            [&](int row) { routes_.add_visits(row, places_, config_.hidden, hidden.row(row)); });
 }
 
 }  // namespace troupe
