@@ -59,10 +59,10 @@ void expert_pass::forward(const trained_layer& layer, const read_rows<const_floa
     visit(layer, input.from(first), count);
     for_groups([&](int place, int visitors, std::size_t expert) {
       const trained_expert& by = layer.experts[expert];
-      const products::output down{&by.down, by.biases.down, from(in_, place)};
-      body_.forward(from(active_, place), visitors, {&down, 1});
+      const products::output down{&by.down, by.biases.down, in_.from(place)};
+      body_.forward(active_.from(place), visitors, {&down, 1});
     });
-    add_visits(count, {y.row(first), y.stride});
+    add_visits(count, y.from(first));
   }
 }
 
@@ -72,16 +72,16 @@ void expert_pass::backward(const trained_layer& layer, const read_rows<const_flo
     const std::int64_t count = std::min(rows_at_once_, rows - first);
     const read_rows<float_rows> to = gradient.from(first);
     visit(layer, read.from(first), count);
-    gather({dy.row(first), dy.stride});
+    gather(dy.from(first));
     for_groups([&](int place, int visitors, std::size_t expert) {
-      body_.backward(from(in_, place), visitors, layer.experts[expert].down, from(active_gradient_, place), into::set);
+      body_.backward(in_.from(place), visitors, layer.experts[expert].down, active_gradient_.from(place), into::set);
     });
     for_rows(count, [&](int row) { row_back(layer, row); });
     for_groups([&](int place, int visitors, std::size_t expert) {
-      const float_rows input = from(in_, place);
+      const float_rows input = in_.from(place);
       const trained_expert& by = layer.experts[expert];
-      body_.backward(from(gate_, place), visitors, by.gate, input, into::set);
-      body_.backward(from(up_, place), visitors, by.up, input, into::add);
+      body_.backward(gate_.from(place), visitors, by.gate, input, into::set);
+      body_.backward(up_.from(place), visitors, by.up, input, into::add);
     });
     body_.backward(score_gradients_, count, layer.router, to.routed, into::set);
     for_rows(count, [&](int row) {
@@ -99,9 +99,9 @@ void expert_pass::visit(const trained_layer& layer, const read_rows<const_float_
   gather(read.x);
   for_groups([&](int place, int visitors, std::size_t expert) {
     const trained_expert& by = layer.experts[expert];
-    const products::output outputs[] = {{&by.gate, by.biases.gate, from(gate_, place)},
-                                        {&by.up, by.biases.up, from(up_, place)}};
-    body_.forward(from(in_, place), visitors, outputs);
+    const products::output outputs[] = {{&by.gate, by.biases.gate, gate_.from(place)},
+                                        {&by.up, by.biases.up, up_.from(place)}};
+    body_.forward(in_.from(place), visitors, outputs);
   });
   for_rows(routes_.places(), [&](int place) {
     activate_gated(with_.kernels, config_, gate_.row(place), up_.row(place), rounded_up(config_.ffn, 16),

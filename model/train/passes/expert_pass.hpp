@@ -23,7 +23,7 @@ class expert_pass {
   struct read_rows {
     Rows x, routed;
     bool is_one() const { return x.data == routed.data; }
-    read_rows from(std::int64_t row) const { return {{x.row(row), x.stride}, {routed.row(row), routed.stride}}; }
+    read_rows from(std::int64_t row) const { return {x.from(row), routed.from(row)}; }
   };
 
   /// y += what the mixture makes of the rows.
@@ -43,7 +43,6 @@ class expert_pass {
     explicit strides(const model_config& config);
     std::int64_t hidden, ffn, score;
   };
-  static float_rows from(const row_memory& rows, std::int64_t first) { return {rows.row(first), rows.stride()}; }
 
   /// Routes, and gate, up and active of each place.
   void visit(const trained_layer& layer, const read_rows<const_float_rows>& in, std::int64_t rows);
