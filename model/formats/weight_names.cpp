@@ -36,7 +36,7 @@ bool is_row_norm(const wanted_weight& weight) {
 /// llama.cpp rotates neighbours, so its conversion interleaves the two halves of each llama head. What it calls llama,
 /// too, has other names in folders.
 bool is_interleaved(const model_config& config) {
-  for (const std::string_view family : {"llama", "mistral", "mixtral", "ministral3", "smollm3"})
+  for (const std::string_view family : {"llama", "mistral", "mixtral", "ministral3", "smollm3", "arcee"})
     if (config.family == family) return true;
   return is_granite(config) || is_nemotron(config);
 }
