@@ -332,7 +332,8 @@ TEST(gguf_config, ernies_and_minimaxs_mixtures_choose_by_biases) {
   EXPECT_THAT(refusal([&] { from_gguf(ernie.u32("ernie4_5-moe.interleave_moe_layer_step", 2)); }),
               HasSubstr("interleave_moe_layer_step"));
   auto minimax = gguf_of("minimax-m2").u32("minimax-m2.expert_count", 6).u32("minimax-m2.expert_used_count", 2);
-  const auto second = from_gguf(minimax.u32("minimax-m2.rope.dimension_count", 2));
+  const auto second =
+      from_gguf(minimax.u32("minimax-m2.attention.key_length", 4).u32("minimax-m2.rope.dimension_count", 2));
   EXPECT_TRUE(second.experts.sigmoid_shares && second.joint_qk_norm && second.rotary_dim == 2);
 }
 
