@@ -5,7 +5,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,7 +22,6 @@ class histogram {
   explicit histogram(const std::vector<double>& bounds) : bounds_(&bounds), counts_(bounds.size() + 1) {}
 
   void add(double value, std::uint64_t times = 1);
-  void add(const histogram& other);  ///< `other` must have the same bounds
   /// The lines in Prometheus' text format; `labels` without braces.
   void write(std::string& to, std::string_view name, std::string_view labels) const;
 
@@ -54,7 +52,6 @@ constexpr auto request_figures = to_size(request_figure::wanted_answers) + 1;
 /// Everything that is counted for one model or adapter.
 struct series_figures {
   series_figures();
-  series_figures& operator+=(const series_figures& other);
 
   std::vector<histogram> histograms;  ///< [request_figures]
   std::map<std::string, std::uint64_t, std::less<>> finished;
@@ -74,8 +71,7 @@ class request_series {
   series_figures figures_;
 };
 
-/// Counts by adapter version. Since there may be too many, those that were not asked for the longest are counted
-/// together, as `other`.
+/// Counts by adapter version. Since there may be too many, those that were not asked for the longest are forgotten.
 class http_metrics {
  public:
   static constexpr std::size_t most_series = 100;
@@ -98,7 +94,6 @@ class http_metrics {
   mutable std::mutex mutex_;
   std::map<std::string, used_series> series_;
   std::uint64_t uses_ = 0;
-  std::optional<series_figures> other_;
   std::map<int, std::uint64_t> responses_;
   std::atomic<std::uint64_t> refused_connections_{0};
 };
