@@ -48,6 +48,7 @@ struct api_context : http_parts {
   monotonic_clock time;
   key_limits limits{time};
   http_metrics metrics;
+  std::shared_ptr<request_series> base_figures = metrics.series(served.model);  ///< held, so they are never forgotten
   stranger_lines lines_of_strangers{time};
   file_store files;
   std::int64_t created;           ///< when the base was made, for clients: the start of this process

@@ -54,7 +54,7 @@ struct series_figures {
   series_figures();
 
   std::vector<histogram> histograms;  ///< [request_figures]
-  std::map<std::string, std::uint64_t, std::less<>> finished;
+  std::map<std::string, std::uint64_t, std::less<>> finished{{"length", 0}, {"stop", 0}};
   std::uint64_t prompt_tokens = 0, tokens = 0;
 };
 
@@ -72,6 +72,7 @@ class request_series {
 };
 
 /// Counts by adapter version. Since there may be too many, those that were not asked for the longest are forgotten.
+/// What will be counted is there with 0 before: Prometheus takes no figure that it sees first for growth.
 class http_metrics {
  public:
   static constexpr std::size_t most_series = 100;
@@ -94,7 +95,8 @@ class http_metrics {
   mutable std::mutex mutex_;
   std::map<std::string, used_series> series_;
   std::uint64_t uses_ = 0;
-  std::map<int, std::uint64_t> responses_;
+  std::map<int, std::uint64_t> responses_{{200, 0}, {400, 0}, {401, 0}, {404, 0},
+                                          {429, 0}, {499, 0}, {500, 0}, {503, 0}};
   std::atomic<std::uint64_t> refused_connections_{0};
 };
 
