@@ -61,6 +61,7 @@ struct api_call {
   std::shared_ptr<const http_request> request = {};
   api_key key = {};  ///< of the request; without a name if there are no keys
   std::shared_ptr<http_exchange> exchange;
+  instant came = {};  ///< when all of the request was there
 
   /// The part of the path that {…} stands for in the route.
   const std::string& path_part() const { return request->path_parts[0]; }

@@ -6,8 +6,8 @@
 
 namespace troupe {
 
-answer_meter::answer_meter(api_context& context, const answer_order& order)
-    : context_(context), order_(order), begun_at_(clock_.now()), times_(order.prompts.size() * to_size(order.n)) {}
+answer_meter::answer_meter(api_context& context, const answer_order& order, instant came)
+    : context_(context), order_(order), came_(came), times_(order.prompts.size() * to_size(order.n)) {}
 
 /// With the first part: what is refused is not counted, and by then it is known which version of an adapter answers.
 void answer_meter::begin() {
@@ -26,7 +26,7 @@ void answer_meter::count(std::size_t index, const answer_part& part) {
   choice_times& times = times_[index];
   if (times.first == instant{}) {
     times.first = now;
-    series_->add(request_figure::first_token, seconds_of(now - begun_at_));
+    series_->add(request_figure::first_token, seconds_of(now - came_));
   } else if (tokens > 0) {
     series_->add(request_figure::gap, seconds_of(now - times.last) / static_cast<double>(tokens), tokens);
   }
@@ -39,10 +39,10 @@ void answer_meter::count(std::size_t index, const answer_part& part) {
 
 void answer_meter::count_end(const choice_times& times, const answer_end& end, bool is_prompts_first) {
   const double decode = seconds_of(times.last - times.first);
-  series_->add(request_figure::latency, seconds_of(times.last - begun_at_));
+  series_->add(request_figure::latency, seconds_of(times.last - came_));
   series_->add(request_figure::decode, decode);
   if (times.timing) {
-    series_->add(request_figure::queued, seconds_of(times.timing->queued));
+    series_->add(request_figure::queued, seconds_of(waited_ + times.timing->queued));
     series_->add(request_figure::prefill, seconds_of(times.timing->prefill));
     series_->add(request_figure::inference, seconds_of(times.timing->prefill) + decode);
   }

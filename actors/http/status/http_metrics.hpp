@@ -37,7 +37,7 @@ enum class request_figure : std::uint8_t {
   first_token,  ///< since the request came
   gap,          ///< between two tokens
   latency,      ///< of the whole request
-  queued,       ///< from its acceptance until it began to run
+  queued,       ///< since the request came, until it began to run
   prefill,      ///< from then to the first token
   decode,       ///< from the first token to the end
   inference,    ///< prefill and decode
