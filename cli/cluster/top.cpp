@@ -36,19 +36,17 @@ class key_reader {
   key_reader()
       : active_(::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1 &&
                 ::tcgetattr(STDIN_FILENO, &before_) == 0) {
-    if (!active_) return;
-    termios now = before_;
-    now.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
-    ::tcsetattr(STDIN_FILENO, TCSANOW, &now);
+    if (active_) take_keys(before_);
   }
   ~key_reader() {
-    if (active_) ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
+    if (active_ && is_in_front()) ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
   }
   key_reader(const key_reader&) = delete;
   key_reader& operator=(const key_reader&) = delete;
 
   /// Waits; true once q was typed.
   bool quits_within(std::chrono::milliseconds longest) const {
+    if (active_ && is_in_front()) take_keys_again();
     pollfd input{STDIN_FILENO, POLLIN, 0};
     char key = 0;
     const int ready = ::poll(&input, active_ ? 1 : 0, static_cast<int>(longest.count()));
@@ -56,6 +54,21 @@ class key_reader {
   }
 
  private:
+  static void take_keys(termios modes) {
+    modes.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+    ::tcsetattr(STDIN_FILENO, TCSANOW, &modes);
+  }
+  /// After Ctrl-Z and fg the shell has made the terminal give lines.
+  static void take_keys_again() {
+    termios now{};
+    if (::tcgetattr(STDIN_FILENO, &now) == 0 && (now.c_lflag & ICANON) != 0) take_keys(now);
+  }
+  /// Who changes a terminal from behind is stopped. None is in front in one that controls no processes.
+  static bool is_in_front() {
+    const pid_t front = ::tcgetpgrp(STDIN_FILENO);
+    return front < 0 || front == ::getpgrp();
+  }
+
   termios before_{};
   bool active_;
 };

@@ -121,6 +121,20 @@ TEST_F(top, ends_by_q_also_while_the_head_does_not_answer) {
   may_answer.set_value();
 }
 
+TEST_F(top, ends_by_q_also_after_a_shell_has_taken_the_terminal_back) {
+  const played_head head([](const client_command&) { return json{{"jobs", json::array()}}; });
+  process watching = start(head);
+  EXPECT_FALSE(shown().empty());
+  termios now{};
+  ASSERT_EQ(::tcgetattr(theirs_.number(), &now), 0);
+  EXPECT_EQ(now.c_lflag & ICANON, 0u);
+  now.c_lflag |= ICANON | ECHO;  // as a shell has it by Ctrl-Z and fg
+  ASSERT_EQ(::tcsetattr(theirs_.number(), TCSANOW, &now), 0);
+  EXPECT_TRUE(wait_until([&] { return ::tcgetattr(theirs_.number(), &now) == 0 && (now.c_lflag & ICANON) == 0; }));
+  type('q');
+  EXPECT_EQ(watching.wait(), 0) << watching.error();
+}
+
 TEST_F(top, leaves_its_terminal_alone_where_it_writes_elsewhere) {
   bool are_lines_read = false;
   const played_head head([&](const client_command&) {
