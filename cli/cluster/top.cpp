@@ -88,14 +88,29 @@ std::size_t count_lines(const shown_parts& parts) {
                          [](std::size_t sum, const auto& part) { return sum + part.size(); });
 }
 
-/// With as many jobs as there are rows for, but some in any case: how many more there are is said behind them.
-shown_parts parts_for(const nlohmann::ordered_json& status, std::size_t rows) {
-  constexpr std::size_t fewest = 2;
-  for (std::size_t jobs = std::max(rows, fewest);; --jobs) {
-    shown_parts parts;
-    for (const std::string& part : status_parts(status, jobs)) parts.push_back(lines_of(part));
-    if (jobs == fewest || count_lines(parts) <= rows) return parts;
+shown_parts parts_of(const nlohmann::ordered_json& status, std::size_t most_jobs) {
+  shown_parts parts;
+  for (const std::string& part : status_parts(status, most_jobs)) parts.push_back(lines_of(part));
+  return parts;
+}
+
+/// To how many lines the longest parts are to be cut, so that all have so many together.
+std::size_t fair_lines(shown_parts parts, std::size_t rows) {
+  std::size_t most = rows;
+  while (most > 0 && count_lines(parts) > rows) {
+    --most;
+    for (auto& part : parts) part.resize(std::min(part.size(), most));
   }
+  return most;
+}
+
+/// With as many jobs as the other tables leave rows for, but some in any case: how many more there are is said behind
+/// them.
+shown_parts parts_for(const nlohmann::ordered_json& status, std::size_t rows) {
+  constexpr std::size_t fewest = 2, around = 2;  // the table's head, and what says how many more there are
+  shown_parts parts = parts_of(status, rows);
+  const std::size_t most = fair_lines(parts, rows);
+  return parts.back().size() <= most ? parts : parts_of(status, std::max(most, fewest + around) - around);
 }
 
 /// So that all parts together have so many lines: the longest part loses most.

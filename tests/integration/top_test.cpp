@@ -9,6 +9,7 @@
 #include <optional>
 #include <sstream>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -87,6 +88,26 @@ TEST_F(top, shows_something_of_each_table_within_its_terminal) {
   for (const char* part : {"4321 tokens/s, ", "\nNODE ", "\nw39   lost ", "\nREPLICA ", " 4321 ", "\nADAPTER ",
                            "\nJOB ", "\nftjob-1 ", "more lines\n", " and 39 more: troupe jobs\n", "\nq ends\n"})
     EXPECT_THAT(all, HasSubstr(part));
+  type('q');
+  EXPECT_EQ(watching.wait(), 0) << watching.error();
+}
+
+TEST_F(top, shares_its_rows_between_many_adapters_and_many_jobs) {
+  constexpr winsize large{60, 200, 0, 0};
+  ASSERT_EQ(::ioctl(ours_.number(), TIOCSWINSZ, &large), 0);
+  json status;
+  status["nodes"].push_back({{"name", "w0"}, {"state", "alive"}});
+  for (int i = 0; i < 113; ++i) status["adapters"].push_back({{"version", fmt::format("a{}@1", i)}});
+  for (int i = 0; i < 155; ++i) status["jobs"].push_back({{"id", fmt::format("batch-{}", i)}, {"state", "queued"}});
+  const played_head head([&](const client_command&) { return status; });
+  process watching = start(head);
+  const auto lines = shown();
+  EXPECT_EQ(lines.size(), std::size_t{large.ws_row} - 1) << "no row is left free";
+  const auto count = [&](std::string_view begin) {
+    return std::ranges::count_if(lines, [&](const std::string& line) { return line.starts_with(begin); });
+  };
+  EXPECT_GE(count("a"), 20);
+  EXPECT_GE(count("batch-"), 20);
   type('q');
   EXPECT_EQ(watching.wait(), 0) << watching.error();
 }
