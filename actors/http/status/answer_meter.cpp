@@ -1,6 +1,7 @@
 #include "actors/http/status/answer_meter.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include "base/to_size.hpp"
 
@@ -33,7 +34,11 @@ void answer_meter::count(std::size_t index, const answer_part& part) {
   times.last = now;
   times.tokens += tokens;
   if (part.timing) times.timing = part.timing;
-  if (part.end) count_end(times, *part.end, index % to_size(order_.n) == 0);
+  if (part.end) {
+    times.is_over = true;
+    count_end(times, *part.end, index % to_size(order_.n) == 0);
+    count_longest(index / to_size(order_.n));
+  }
   series_->answered(tokens);
 }
 
@@ -50,6 +55,14 @@ void answer_meter::count_end(const choice_times& times, const answer_end& end, b
   series_->add(request_figure::prompt_tokens, static_cast<double>(end.prompt_tokens));
   series_->add(request_figure::answer_tokens, static_cast<double>(times.tokens));
   series_->ended(end.finish, is_prompts_first ? static_cast<std::uint64_t>(end.prompt_tokens) : 0);
+}
+
+/// Once all answers to the prompt have ended.
+void answer_meter::count_longest(std::size_t prompt) {
+  const auto answers = std::span(times_).subspan(prompt * to_size(order_.n), to_size(order_.n));
+  if (!std::ranges::all_of(answers, &choice_times::is_over)) return;
+  const auto longest = std::ranges::max_element(answers, {}, &choice_times::tokens);
+  series_->add(request_figure::longest_answer, static_cast<double>(longest->tokens));
 }
 
 }  // namespace troupe

@@ -23,10 +23,12 @@ class answer_meter {
   struct choice_times {
     instant first, last;  ///< when the first and the last token came
     std::size_t tokens = 0;
+    bool is_over = false;
     std::optional<answer_timing> timing;
   };
   void begin();
   void count_end(const choice_times& times, const answer_end& end, bool is_prompts_first);
+  void count_longest(std::size_t prompt);
 
   api_context& context_;
   const answer_order& order_;

@@ -40,6 +40,7 @@ const std::array<described_figure, request_figures> figures{{
     {"vllm:request_time_per_output_token_seconds", gap_bounds, "Mean over an answer's tokens after the first."},
     {"vllm:request_prompt_tokens", token_bounds, "Tokens of a prompt."},
     {"vllm:request_generation_tokens", token_bounds, "Tokens of an answer."},
+    {"vllm:request_max_num_generation_tokens", token_bounds, "Tokens of the longest answer to a prompt."},
     {"vllm:request_params_max_tokens", token_bounds, "Tokens that a request allowed."},
     {"vllm:request_params_n", answer_bounds, "Answers that a request asked for."},
 }};

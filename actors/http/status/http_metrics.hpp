@@ -44,6 +44,7 @@ enum class request_figure : std::uint8_t {
   per_token,    ///< mean over an answer's tokens after the first
   prompt_tokens,
   answer_tokens,
+  longest_answer,  ///< of those to one prompt: its tokens
   wanted_tokens,   ///< the most that the request allows
   wanted_answers,  ///< n
 };

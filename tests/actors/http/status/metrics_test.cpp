@@ -140,6 +140,22 @@ TEST_F(metrics, of_many_adapters_come_with_their_requests) {
   EXPECT_EQ(matches(read(), "vllm:generation_tokens_total\\{(\\S+)\\}").size(), 1u);
 }
 
+TEST_F(metrics, count_the_longest_answer_to_each_prompt) {
+  auto answering = post("/v1/completions", {{"prompt", {"AB", "CD"}}, {"n", 2}});
+  const auto first = gateway_.take<begin_request>(), second = gateway_.take<begin_request>();
+  give(first, "def", "stop", 1);
+  give(second, "d", "stop", 0);
+  const std::string name = "vllm:request_max_num_generation_tokens", labels = R"({model_name="letters",engine="0"})";
+  EXPECT_EQ(value(read(), name + "_count" + labels), 0) << "others may become longer";
+  give(first, "de", "stop", 0);
+  give(second, "defgh", "stop", 1);
+  answering.get();
+  const std::string all = read();
+  EXPECT_EQ(value(all, name + "_count" + labels), 2);
+  EXPECT_EQ(value(all, name + "_sum" + labels), 8);
+  EXPECT_EQ(value(all, "vllm:request_generation_tokens_sum" + labels), 11);
+}
+
 TEST_F(metrics, count_the_context_where_a_request_allows_all_tokens) {
   auto answering = post("/v1/completions", {{"prompt", "ABC"}, {"max_tokens", -1}});
   give(gateway_.take<begin_request>(), "d", "stop");
