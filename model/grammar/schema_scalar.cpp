@@ -42,12 +42,18 @@ piece quoted(grammar_builder& to, piece inside) {
   return to.sequence({to.text("\""), inside, to.text("\"")});
 }
 
+/// Whole numbers may have more digits than a double keeps.
+decimal exact_value(const json& number, const std::string& where) {
+  return number.is_number_integer() ? whole_decimal(number.dump()) : decimal_of(number.get<double>(), where);
+}
+
 number_range range_of(const json& schema, number_kind kind, const std::string& where) {
   number_range range;
   const auto bound = [&](const char* key, bool excluded, auto read) -> std::optional<number_bound> {
     const json* value = member(schema, key);
     if (!value) return std::nullopt;
-    return read(value->get<double>(), excluded, kind, where + "." + key);
+    const std::string place = where + "." + key;
+    return read(exact_value(*value, place), excluded, kind, place);
   };
   range.low = bound("minimum", false, low_bound);
   range.high = bound("maximum", false, high_bound);

@@ -108,7 +108,7 @@ void text_automaton::follow(way from) {
   for (auto e = first; e < last; ++e) {
     const grammar_edge& edge = grammar_->edges[e];
     if (edge.reads == kind::bytes)
-      reads = true;
+      reads = reads || grammar_->height[to_size(edge.next)] != byte_grammar::unreachable;
     else if (edge.reads == kind::nothing)
       reach(edge.next, from.frame);
     else

@@ -59,6 +59,32 @@ TEST(schema_constraints, keep_numbers_within_their_bounds) {
   EXPECT_TRUE(schema_allows(R"({"type":"number"})", "-1.5e-10"));
 }
 
+TEST(schema_constraints, bound_numbers_on_one_side_and_leave_them_free_on_the_other) {
+  const auto expect = [](const char* bounds, std::initializer_list<const char*> fit,
+                         std::initializer_list<const char*> do_not) {
+    const std::string schema = std::string(R"({"type":"number",)") + bounds + "}";
+    for (const char* number : fit) EXPECT_TRUE(schema_allows(schema, number)) << bounds << " " << number;
+    for (const char* number : do_not) EXPECT_FALSE(schema_allows(schema, number)) << bounds << " " << number;
+  };
+  expect(R"("minimum":0)", {"1500000000", "394328000000.5", "1e-9", "0.0000001", "1E+20"}, {"-1", "-0.1"});
+  expect(R"("minimum":0.5)", {"0.5", "0.50000000001", "394328000000.5", "5e3"}, {"0.49", "5e-1", "0"});
+  expect(R"("exclusiveMinimum":0)", {"1500000000", "0.0000001", "1e-9"}, {"0", "0.00", "0e5"});
+  expect(R"("maximum":100)", {"-1500000000", "100.0", "1e-9", "-1e9"}, {"100.00001", "101", "1e3"});
+  expect(R"("maximum":9999999999)", {"5000000000", "9999999999.0"}, {"9999999999.1", "10000000000"});
+  expect(R"("minimum":10000000000)", {"10000000000", "123456789012345"}, {"9999999999", "1e10"});
+  expect(R"("minimum":-3.4e+38,"maximum":1e300)", {"-123456789012345", "-1e-9", "1e99"}, {"-1e39"});
+  expect(R"("exclusiveMinimum":1e-8,"maximum":0.3333333333)", {"0.000000011", "0.3333333333"},
+         {"0.00000001", "0.33333333331"});
+}
+
+/// So no byte seems to follow where none may.
+TEST(schema_constraints, end_a_number_that_no_digit_can_follow) {
+  text_automaton automaton(
+      compile({constraint_kind::json_schema, R"({"type":"integer","minimum":1,"maximum":42})"}, test::all_bytes()));
+  EXPECT_FALSE(automaton.goes_on(automaton.next(automaton.start(), '9')));
+  EXPECT_TRUE(automaton.goes_on(automaton.next(automaton.start(), '4')));
+}
+
 TEST(schema_constraints, take_their_properties_in_order_and_leave_out_what_is_not_required) {
   const std::string schema = R"({"properties":{"a":{},"b":{"const":1},"c":{"const":2},"d":{}},"required":["b"],
                                 "additionalProperties":)";
@@ -246,7 +272,8 @@ TEST(schema_constraints, name_what_they_do_not_support) {
   refused(R"({"type":"string","format":"email","minLength":1,"pattern":"^a*$"})", "length");
   refused(R"({"type":"integer","minimum":1e16})", "15 digits");
   refused(R"({"type":"integer","maximum":-1e16})", "15 digits");
-  refused(R"({"type":"number","minimum":1e12})", "9 digits");
+  refused(R"({"type":"number","minimum":1e16})", "the schema.minimum: has more than 15 digits");
+  refused(R"({"type":"number","minimum":0.12345678901234567})", "15 digits");
   refused(R"({"type":"object","propertyNames":{"maxLength":3}})", "propertyNames");
   refused(R"({"type":"text"})", "no type text");
   refused(R"({"$ref":"http://x/y"})", "$ref");
@@ -258,7 +285,7 @@ TEST(schema_constraints, name_what_they_do_not_support) {
   refused(R"-({"type":"string","pattern":"(?=a)"})-", "look-around");
   refused(R"({"enum":[]})", "nothing can satisfy");
   refused(R"({"type":"object","properties":3})", "properties should be");
-  refused(R"({"type":"number","minimum":0.0000001})", "minimum");
+  refused(R"({"type":"number","minimum":1e-20})", "minimum");
 }
 
 TEST(schema_constraints, take_keywords_that_say_nothing) {
