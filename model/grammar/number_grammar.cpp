@@ -15,7 +15,7 @@ namespace {
 
 using piece = grammar_builder::piece;
 
-constexpr std::int32_t most_whole = 15;          // digits before the point
+constexpr std::int32_t most_whole = 19;          // digits before the point
 constexpr std::int32_t most_compared = 15;       // digits of a number with a fraction: each is a double of its own
 constexpr std::size_t most_with_exponent = 118;  // digits of the largest number that is written with an exponent
 

@@ -37,7 +37,7 @@ enum class number_kind : std::uint8_t { whole, any };
 std::optional<number_bound> low_bound(decimal value, bool excluded, number_kind kind, std::string_view where);
 std::optional<number_bound> high_bound(decimal value, bool excluded, number_kind kind, std::string_view where);
 
-/// Whole numbers of at most 15 digits.
+/// Whole numbers of at most 19 digits, as those of 64 bits have.
 grammar_builder::piece integer_piece(grammar_builder& to, const number_range& range);
 /// Numbers with at most 15 digits before the point, and so many behind it; if they are compared with a bound, 15 in
 /// all. They have an exponent where it does not bring them nearer to a bound.
