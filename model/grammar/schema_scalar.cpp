@@ -75,7 +75,7 @@ piece quoted(grammar_builder& to, piece inside) {
 }
 
 /// Whole numbers may have more digits than a double keeps.
-decimal exact_value(const json& number, const std::string& where) {
+decimal exact_value(const json& number, std::string_view where) {
   return number.is_number_integer() ? whole_decimal(number.dump()) : decimal_of(number.get<double>(), where);
 }
 
@@ -107,6 +107,16 @@ bool can_be_written(const std::string& pattern) {
   try {
     grammar_builder unused;
     (void)regex_piece(unused, pattern, false, json_character, "pattern");
+    return true;
+  } catch (const input_error&) {
+    return false;
+  }
+}
+
+bool can_be_held(std::string_view keyword, const schema_json& bound) {
+  try {
+    const auto read = keyword.ends_with("inimum") ? low_bound : high_bound;
+    (void)read(exact_value(bound, keyword), false, number_kind::any, keyword);
     return true;
   } catch (const input_error&) {
     return false;
