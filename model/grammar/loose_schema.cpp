@@ -14,6 +14,11 @@ namespace {
 
 using json = detail::schema_json;
 
+/// Throws input_error where nothing satisfies a rule.
+void check_rule(grammar_builder& to, grammar_builder::rule_id rule) {
+  (void)to.finish(rule, byte_set().set(), "the schema");
+}
+
 bool makes_form(std::string_view schema, std::size_t& work) {
   try {
     check_schema(schema, work);
@@ -134,8 +139,8 @@ class part_loosener {
     const std::string text = part.dump();
     work_ += work_of_byte * (text.find("\"$ref\"") == text.npos ? text.size() : text.size() + bytes_);
     try {
-      grammar_builder unused;
-      (void)detail::write_schema(unused, document_, part);
+      grammar_builder to;
+      check_rule(to, detail::write_schema(to, document_, part));
       return true;
     } catch (const input_error&) {
       return false;
@@ -176,8 +181,8 @@ std::string without_unsupported(std::string_view schema, std::size_t& work) {
 }  // namespace
 
 void check_schema(std::string_view schema, std::size_t& work) {
-  grammar_builder unused;
-  (void)detail::read_schema(unused, schema, work);
+  grammar_builder to;
+  check_rule(to, detail::read_schema(to, schema, work));
 }
 
 std::string loosened_schema(std::string_view schema, std::size_t& work) {

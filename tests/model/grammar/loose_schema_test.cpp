@@ -100,6 +100,8 @@ TEST(loose_schemas, keep_all_else_where_no_form_can_be_made_of_one_property) {
       {R"({"type":"object","required":["c","d"],"properties":{"c":{"type":"null"},"d":{"$ref":"#/$defs/bad"}}})",
        R"({"c":null,"d":"z"})",
        {R"({"c":1,"d":"z"})", R"({"c":null})"}},
+      {R"({"type":"integer","minimum":5,"maximum":1})", "9", {"0.5"}},
+      {R"({"type":"string","enum":[1]})", R"("x")", {"1"}},
       {R"({"type":"array","enum":[["x"]],"items":{"type":"string"}})", R"(["x"])", {R"(["y"])"}},
       {R"({"const":{"x":1},"properties":{"x":{}}})", R"({"x":1})", {R"({"x":2})"}},
       {R"({"type":"array","items":[{"type":"null"}],"prefixItems":[{"type":"null"}]})", "[null]", {"[1]"}},

@@ -116,6 +116,18 @@ TEST(tool_choices, demand_of_tools_that_are_not_strict_what_can_be_demanded) {
                      R"({"name": "look", "parameters": {"at": 1}})"));
 }
 
+TEST(tool_choices, name_a_strict_tool_whose_parameters_nothing_satisfies) {
+  json tools = offers();
+  tools[0]["function"]["parameters"]["properties"]["to"].update({{"minimum", 5}, {"maximum", 1}});
+  const json body{{"tools", tools}, {"tool_choice", "required"}};
+  EXPECT_TRUE(
+      allows(read_tools(request_fields(body), tool_style::bare).form, R"({"name": "go", "parameters": {"to": 3}})"));
+  tools[0]["function"]["strict"] = true;
+  const json strict{{"tools", tools}};
+  EXPECT_EQ(refusal([&] { read_tools(request_fields(strict), tool_style::tagged); }),
+            "the parameters of the strict tool go: the schema: nothing can satisfy it: loosen it");
+}
+
 TEST(tool_choices, spend_as_much_on_all_tools_of_a_request_as_on_one) {
   json tools = offers();
   tools[0]["function"]["parameters"] = json::parse(schema_that_takes_too_long());
