@@ -37,7 +37,8 @@ class text_automaton {
   /// A state that reads the next `bytes` bytes in the same way, in which repetitions that end later count as endless.
   state short_sighted(state from, std::int32_t bytes);
 
-  /// Of memory, about.
+  const byte_grammar& grammar() const { return *grammar_; }
+  /// Of memory, about, without the grammar's.
   std::size_t size() const;
   /// Forgets all states but these, which get new numbers.
   void keep_only(std::span<state> kept);

@@ -22,6 +22,7 @@ constexpr std::size_t most_ways_each = std::size_t{1} << 16;
 token_constraint::token_constraint(const output_constraint& constraint, std::shared_ptr<const token_tree> tokens)
     : tokens_(std::move(tokens)),
       automaton_(compile(constraint, tokens_->alphabet())),
+      text_bytes_(constraint.bytes()),
       mask_words_(ceil_div(to_size(tokens_->vocab_size()), 64)),
       nothing_(mask_words_),
       path_(to_size(tokens_->longest()) + 1) {}
@@ -105,16 +106,22 @@ std::shared_ptr<token_constraint> constraint_store::get(const output_constraint&
   return constraint;
 }
 
-void constraint_store::keep_within_bounds() {
+std::size_t constraint_store::sum(std::size_t (token_constraint::*size)() const) const {
   std::size_t bytes = 0;
-  for (const entry& each : kept_) bytes += each.constraint->size();
+  for (const entry& each : kept_) bytes += (*each.constraint.*size)();
+  return bytes;
+}
+
+void constraint_store::keep_within_bounds() {
+  std::size_t bytes = sum(&token_constraint::size);
   for (auto each = kept_.end(); each != kept_.begin() && (bytes > most_bytes_ || kept_.size() > most_kept);) {
     --each;
     if (each->constraint.use_count() > 1) continue;
     bytes -= each->constraint->size();
     each = kept_.erase(each);
   }
-  for (std::size_t left = kept_.size(); left > 0 && bytes > most_bytes_; --left) {
+  const std::size_t most = std::max(most_bytes_, sum(&token_constraint::lasting_size) + most_bytes_ / 4);
+  for (std::size_t left = kept_.size(); left > 0 && bytes > most; --left) {
     token_constraint& last = *kept_.back().constraint;
     bytes -= last.size();
     last.forget();
