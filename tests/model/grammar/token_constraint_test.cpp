@@ -107,6 +107,27 @@ TEST_F(constraint_of_many_ways, finds_out_little_for_each_token) {
   }
 }
 
+/// Each text of six letters has a rule of its own, and behind every letter many empty alternatives lead to one place.
+TEST(constraint_of_many_places, goes_on_by_single_bytes) {
+  std::string grammar = "root ::= n0\nr ::= \"\"";
+  for (int i = 0; i < 1900; ++i) grammar += " | \"\"";
+  constexpr int rules = 364;
+  const auto then = [](int child) { return child < rules ? fmt::format("n{}", child) : std::string("\"!\""); };
+  for (int i = 0; i < rules; ++i)
+    grammar += fmt::format("\nn{} ::= \"e\" r {} | \"x\" r {} | \"t\" r {}", i, then(3 * i + 1), then(3 * i + 2),
+                           then(3 * i + 3));
+  const auto vocabulary = std::make_shared<wide_vocabulary>();
+  token_constraint under({constraint_kind::grammar, grammar},
+                         std::make_shared<token_tree>(vocabulary, vocabulary->size()));
+  auto state = under.start();
+  const token_mask mask = under.allowed(state);
+  for (token_id token = 2; token < vocabulary->size(); ++token) {
+    const std::string_view bytes = vocabulary->bytes_of(token);
+    if (bytes.front() != 'e' && bytes.front() != 'x' && bytes.front() != 't') continue;
+    ASSERT_EQ(mask[to_size(token) / 64] >> (token % 64) & 1, bytes.size() == 1) << bytes;
+  }
+}
+
 output_constraint choice_of(int number) {
   return {constraint_kind::regex, "[a-z]{1,40}" + std::to_string(number)};
 }
