@@ -42,8 +42,8 @@ TEST(schema_constraints, keep_numbers_within_their_bounds) {
   EXPECT_FALSE(within(R"("minimum":0.1,"maximum":0.3)", "0"));
   EXPECT_TRUE(within(R"("minimum":0.000012,"maximum":1)", "0.000012"));
   EXPECT_FALSE(within(R"("minimum":0.000012,"maximum":1)", "0.000011"));
-  for (const char* number : {"0", "9", "10", "4711", "9007199254740993", "1234567890123456789", "-1", "-10",
-                             "-9223372036854775808"})
+  for (const char* number :
+       {"0", "9", "10", "4711", "9007199254740993", "1234567890123456789", "-1", "-10", "-9223372036854775808"})
     EXPECT_TRUE(schema_allows(R"({"type":"integer"})", number)) << number;
   EXPECT_FALSE(schema_allows(R"({"type":"integer"})", "10000000000000000000"));
   for (const char* bounds : {R"("minimum":7,"maximum":12345)", R"("minimum":10,"maximum":9999)", R"("minimum":1)"})
