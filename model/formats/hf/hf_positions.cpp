@@ -130,7 +130,8 @@ bool turns_parts(const model_config& model) {
 }
 
 double usual_part(const model_config& model) {
-  if (model.rotary_dim > 0) return static_cast<double>(model.rotary_dim) / static_cast<double>(model.head_dim);
+  if (model.rotary_dim > 0 && !model.is_latent())
+    return static_cast<double>(model.rotary_dim) / static_cast<double>(model.head_dim);
   return is_of_glm(model) ? 0.5 : has_delta_layers(model.family) ? 0.25 : 1.0;
 }
 
