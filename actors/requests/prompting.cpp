@@ -33,6 +33,13 @@ void keep_last(std::vector<token_id>& tokens, std::int64_t most, bool keeps_firs
   tokens.erase(begin, begin + excess);
 }
 
+/// For a prompt, before an answer of so many tokens; an eighth of the context is kept for one that may be as long as
+/// it.
+std::int64_t room_before(std::int64_t answer, std::int64_t context) {
+  constexpr std::int64_t share = 8;
+  return context - (answer < context ? answer : std::max<std::int64_t>(context / share, 1));
+}
+
 std::size_t longest_token(const tokenizer& tokens) {
   std::size_t longest = 0;
   for (token_id token = 0; token < tokens.size(); ++token) longest = std::max(longest, tokens.bytes_of(token).size());
@@ -74,7 +81,7 @@ engine_request prompting::prepare(const prompt_input& prompt, const sampling_par
   sequence_request& sequence = request.sequence;
   sequence.prompt = encode(prompt, sampling.constraint);
   const std::int64_t least_answer = sampling.max_tokens > 0 ? 1 : 0;
-  shorten(sequence.prompt, prompt, context_ - least_answer);
+  shorten(sequence.prompt, prompt, room_before(sampling.max_tokens, context_));
   const auto length = static_cast<std::int64_t>(sequence.prompt.size());
   if (length + least_answer > context_) refuse_length(prompt.field, context_, fmt::format("{}", length));
   request.sampling = sampling;

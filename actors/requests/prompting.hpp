@@ -28,7 +28,7 @@ struct prompt_input {
   const char* field = "prompt";   ///< the request's field that has the prompt, for errors
   bool add_special = true;        ///< BOS and the like come with a text, where the tokenizer says so
   std::string answer_begin = {};  ///< what the answer's beginning is made to be, behind a chat's prompt for it
-  std::int64_t last_tokens = 0;   ///< a longer prompt is its last tokens alone; 0: all; -1: what the context holds
+  std::int64_t last_tokens = 0;   ///< a longer prompt is its last tokens alone; 0: all; -1: what leaves the answer room
 };
 
 class prompting {
@@ -63,7 +63,7 @@ class prompting {
   /// Whether the answer is put into the last channel.
   bool begins_in_final(const prompt_input& prompt, const output_constraint& form) const;
   std::vector<token_id> tokens_in(const prompt_input& prompt) const;
-  /// Cuts tokens of a prompt as it says. `room`: how many the context holds.
+  /// Cuts tokens of a prompt as it says. `room`: how many leave the answer room.
   void shorten(std::vector<token_id>& tokens, const prompt_input& prompt, std::int64_t room) const;
   std::vector<token_id> encode_chat(const prompt_input& prompt) const;
 

@@ -71,6 +71,21 @@ TEST(prompting, keeps_the_last_tokens_of_a_prompt_that_is_to_be_shorter) {
   EXPECT_EQ(kept(text(std::string(1000, 'A') + "B"), 2), letters("AB"));
 }
 
+TEST(prompting, leaves_an_answer_its_room_where_a_prompt_is_to_be_what_the_context_holds) {
+  const temp_folder folder;
+  const auto prompts = letters_prompting(folder, 32);
+  const auto kept = [&](std::int64_t answered) {
+    return prepare(*prompts, {.text = std::string(100, 'A'), .last_tokens = -1}, params(answered)).sequence;
+  };
+  EXPECT_EQ(kept(20).prompt.size(), 12u);
+  EXPECT_EQ(kept(20).max_tokens, 20);
+  EXPECT_EQ(kept(31).prompt.size(), 1u);
+  for (const std::int64_t unbounded : {std::int64_t{32}, std::int64_t{INT32_MAX}}) {
+    EXPECT_EQ(kept(unbounded).prompt.size(), 28u) << "an eighth is left where the context alone bounds the answer";
+    EXPECT_EQ(kept(unbounded).max_tokens, 4);
+  }
+}
+
 TEST(prompting, cuts_answers_to_the_context) {
   const temp_folder folder;
   const auto prompts = letters_prompting(folder, 10);

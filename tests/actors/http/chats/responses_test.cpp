@@ -178,9 +178,16 @@ TEST_F(responses, shorten_a_prompt_where_that_is_asked_for) {
   body["truncation"] = "auto";
   auto answer = post("/v1/responses", body);
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_EQ(begun.engine.sequence.prompt, letters(std::string(60, 'A') + ";a:")) << "and there is room for an answer";
+  EXPECT_EQ(begun.engine.sequence.prompt, letters(std::string(53, 'A') + ";a:")) << "an eighth is left for the answer";
   give(begun, "yes", "stop");
   EXPECT_EQ(answer.get().parsed()["truncation"], "auto");
+  body["max_output_tokens"] = 20;
+  answer = post("/v1/responses", body);
+  const auto bounded = gateway_.take<begin_request>();
+  EXPECT_EQ(bounded.engine.sequence.prompt, letters(std::string(41, 'A') + ";a:"));
+  EXPECT_EQ(bounded.engine.sampling.max_tokens, 20);
+  give(bounded, "yes", "stop");
+  EXPECT_EQ(answer.get().status, 200);
   body["truncate_prompt_tokens"] = 5;
   answer = post("/v1/responses", body);
   const auto shorter = gateway_.take<begin_request>();
