@@ -33,8 +33,21 @@ void keep_last(std::vector<token_id>& tokens, std::int64_t most, bool keeps_firs
   tokens.erase(begin, begin + excess);
 }
 
-/// For a prompt, before an answer of so many tokens; an eighth of the context is kept for one that may be as long as
-/// it.
+/// `keeps_end`: the last token stays, too.
+void keep_first(std::vector<token_id>& tokens, std::int64_t most, bool keeps_end) {
+  const auto excess = static_cast<std::int64_t>(tokens.size()) - most;
+  if (excess <= 0) return;
+  const auto end = tokens.end() - (keeps_end && most > 1 ? 1 : 0);
+  tokens.erase(end - excess, end);
+}
+
+/// Whether the tokenizer puts a token behind texts, and this text has it.
+bool has_own_end(const tokenizer& own, const std::vector<token_id>& text) {
+  const auto added = own.encode("");
+  return !added.empty() && added.back() == text.back();
+}
+
+/// For a prompt, before an answer of so many tokens: an eighth of the context is kept for one as long as all of it.
 std::int64_t room_before(std::int64_t answer, std::int64_t context) {
   constexpr std::int64_t share = 8;
   return context - (answer < context ? answer : std::max<std::int64_t>(context / share, 1));
@@ -127,10 +140,15 @@ std::vector<token_id> prompting::encode(const prompt_input& prompt, const output
   }
 }
 
-/// BOS, where the tokenizer puts it before a text, stays.
+/// BOS, where the tokenizer puts it before a text, stays, and so does what it puts behind one.
 void prompting::shorten(std::vector<token_id>& tokens, const prompt_input& prompt, std::int64_t room) const {
-  const bool has_bos = prompt.text && prompt.add_special && !tokens.empty() && tokens_->bos() == tokens.front();
-  if (prompt.last_tokens != 0) keep_last(tokens, prompt.last_tokens > 0 ? prompt.last_tokens : room, has_bos);
+  if (prompt.most_tokens == 0 || tokens.empty()) return;
+  const std::int64_t most = prompt.most_tokens > 0 ? prompt.most_tokens : room;
+  const bool is_framed = prompt.text && prompt.add_special;
+  if (prompt.keeps_first)
+    keep_first(tokens, most, is_framed && has_own_end(*tokens_, tokens));
+  else
+    keep_last(tokens, most, is_framed && tokens_->bos() == tokens.front());
 }
 
 std::vector<token_id> prompting::tokens_in(const prompt_input& prompt) const {
@@ -143,7 +161,7 @@ std::vector<token_id> prompting::tokens_in(const prompt_input& prompt) const {
   }
   if (!readable_) refuse("{}: has no tokenizer: give the prompt as tokens", model_);
   if (!prompt.text) return encode_chat(prompt);
-  if (prompt.last_tokens == 0) check_size(*prompt.text, prompt.field);
+  if (prompt.most_tokens == 0) check_size(*prompt.text, prompt.field);
   return prompt_of_text(*tokens_, config_, *prompt.text, model_, {.add_special = prompt.add_special});
 }
 
@@ -151,7 +169,7 @@ std::vector<token_id> prompting::encode_chat(const prompt_input& prompt) const {
   if (!chat_) throw input_error(no_chat_);
   std::string text = chat_->render(*prompt.chat);
   if (prompt.chat->add_generation_prompt) text += prompt.answer_begin;
-  if (prompt.last_tokens == 0) check_size(text, prompt.field);
+  if (prompt.most_tokens == 0) check_size(text, prompt.field);
   auto encoded = prompt_of_chat(*tokens_, text);
   if (encoded.empty()) refuse("{}: its chat template makes an empty prompt of these messages", model_);
   return encoded;

@@ -28,7 +28,8 @@ struct prompt_input {
   const char* field = "prompt";   ///< the request's field that has the prompt, for errors
   bool add_special = true;        ///< BOS and the like come with a text, where the tokenizer says so
   std::string answer_begin = {};  ///< what the answer's beginning is made to be, behind a chat's prompt for it
-  std::int64_t last_tokens = 0;   ///< a longer prompt is its last tokens alone; 0: all; -1: what leaves the answer room
+  std::int64_t most_tokens = 0;   ///< of a longer prompt the last are kept; 0: all; -1: what leaves the answer room
+  bool keeps_first = false;       ///< the first tokens of a longer prompt are kept instead
 };
 
 class prompting {

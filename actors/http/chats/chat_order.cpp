@@ -95,7 +95,7 @@ prompt_input read_chat(const request_fields& from) {
   chat.messages = dump(read_messages(*list));
   if (const json* tools = from.list("tools"); tools && !tools->empty()) chat.tools = dump(*tools);
   chat.variables = template_variables_of(from);
-  input.last_tokens = last_tokens_of(from);
+  read_shortening(from, input);
   chat.continues_message = from.boolean("continue_final_message").value_or(false);
   chat.add_generation_prompt = from.boolean("add_generation_prompt").value_or(!chat.continues_message);
   if (chat.continues_message && chat.add_generation_prompt)
