@@ -92,9 +92,8 @@ engine_request prompting::prepare(const prompt_input& prompt, const sampling_par
   if (sampling.constraint) check_constraint(sampling.constraint);
   engine_request request;
   sequence_request& sequence = request.sequence;
-  sequence.prompt = encode(prompt, sampling.constraint);
+  sequence.prompt = encode(prompt, sampling);
   const std::int64_t least_answer = sampling.max_tokens > 0 ? 1 : 0;
-  shorten(sequence.prompt, prompt, room_before(sampling.max_tokens, context_));
   const auto length = static_cast<std::int64_t>(sequence.prompt.size());
   if (length + least_answer > context_) refuse_length(prompt.field, context_, fmt::format("{}", length));
   request.sampling = sampling;
@@ -130,9 +129,12 @@ void prompting::check_size(std::string_view text, const char* field) const {
     refuse_length(field, context_, fmt::format("{} bytes, where these stand for {} at most", text.size(), most));
 }
 
-std::vector<token_id> prompting::encode(const prompt_input& prompt, const output_constraint& form) const {
+std::vector<token_id> prompting::encode(const prompt_input& prompt, const sampling_params& sampling) const {
   try {
-    return begins_in_final(prompt, form) ? tokens_in(in_final_channel(prompt)) : tokens_in(prompt);
+    const bool in_final = begins_in_final(prompt, sampling.constraint);
+    auto tokens = in_final ? tokens_in(in_final_channel(prompt)) : tokens_in(prompt);
+    shorten(tokens, prompt, room_before(sampling.max_tokens, context_));
+    return tokens;
   } catch (const field_error&) {
     throw;
   } catch (const input_error& error) {

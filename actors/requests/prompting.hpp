@@ -42,8 +42,8 @@ class prompting {
   engine_request prepare(const prompt_input& prompt, const sampling_params& sampling, std::int32_t answers,
                          request_priority priority) const;
 
-  /// Throws field_error. An answer of a demanded form has its channel.
-  std::vector<token_id> encode(const prompt_input& prompt, const output_constraint& form = {}) const;
+  /// The prompt's tokens as prepare() has them, also where they are too many. Throws field_error.
+  std::vector<token_id> encode(const prompt_input& prompt, const sampling_params& sampling = {}) const;
   /// Refuses a text of more bytes than a context's tokens can stand for. Called before encoding, which takes long.
   void check_size(std::string_view text, const char* field) const;
   /// Throws input_error if no answer can have this form. Quick if the last call asked for the same form.

@@ -34,11 +34,6 @@ json read_messages(json messages) {
   return messages;
 }
 
-std::int64_t max_tokens_of(const request_fields& from) {
-  if (const auto most = most_tokens_of(from, "max_completion_tokens", 1)) return *most;
-  return most_tokens_of(from, "max_tokens", 1).value_or(INT32_MAX);
-}
-
 std::optional<std::int32_t> logprobs_of(const request_fields& from) {
   const auto top = from.small("top_logprobs", 0, 20);
   if (!from.boolean("logprobs").value_or(false)) {
@@ -102,6 +97,11 @@ prompt_input read_chat(const request_fields& from) {
     refuse_field("continue_final_message", "continue_final_message does not go with add_generation_prompt: use one",
                  "unsupported_value");
   return input;
+}
+
+std::int64_t max_tokens_of(const request_fields& from) {
+  if (const auto most = most_tokens_of(from, "max_completion_tokens", 1)) return *most;
+  return most_tokens_of(from, "max_tokens", 1).value_or(INT32_MAX);
 }
 
 chat_order read_chat_order(const request_fields& from, const served_model& served) {

@@ -108,7 +108,10 @@ TEST(prompting, leaves_an_answer_its_room_where_a_prompt_is_to_be_what_the_conte
   const temp_folder folder;
   const auto prompts = letters_prompting(folder, 32);
   const auto kept = [&](std::int64_t answered) {
-    return prepare(*prompts, {.text = std::string(100, 'A'), .most_tokens = -1}, params(answered)).sequence;
+    const prompt_input input{.text = std::string(100, 'A'), .most_tokens = -1};
+    const auto made = prepare(*prompts, input, params(answered)).sequence;
+    EXPECT_EQ(prompts->encode(input, params(answered)), made.prompt) << "as it is counted before it is sent";
+    return made;
   };
   EXPECT_EQ(kept(20).prompt.size(), 12u);
   EXPECT_EQ(kept(20).max_tokens, 20);
@@ -176,15 +179,18 @@ TEST(prompting, puts_a_chats_answer_of_a_form_into_the_last_channel) {
   const auto prompts = letters_prompting(
       folder, 0, "{# <|channel|>analysis <|channel|>final #}{{ messages[0].content }}<|start|>assistant");
   prompt_input chat{.chat = chat_input{.messages = R"([{"role":"user","content":"Hi"}])"}};
-  const auto begun = [&](const prompt_input& input, const output_constraint& form) {
+  const auto with = [](const output_constraint& form) {
     auto sampling = params();
     sampling.constraint = form;
-    return prepare(*prompts, input, sampling).sequence.prompt;
+    return sampling;
+  };
+  const auto begun = [&](const prompt_input& input, const output_constraint& form) {
+    return prepare(*prompts, input, with(form)).sequence.prompt;
   };
   const output_constraint form{constraint_kind::regex, "[ab]+"};
   EXPECT_EQ(begun(chat, {}), letters("Hi<|start|>assistant"));
   EXPECT_EQ(begun(chat, form), letters("Hi<|start|>assistant<|channel|>final<|message|>"));
-  EXPECT_EQ(prompts->encode(chat, form), begun(chat, form)) << "as it is counted before it is sent";
+  EXPECT_EQ(prompts->encode(chat, with(form)), begun(chat, form)) << "as it is counted before it is sent";
   EXPECT_EQ(begun(chat, {constraint_kind::calls, R"({"type":"object"})", "<x>", "</x>"}),
             letters("Hi<|start|>assistant"));
   EXPECT_EQ(begun(text("Hi"), form), letters("Hi")) << "which is no chat";

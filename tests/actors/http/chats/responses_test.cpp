@@ -422,6 +422,19 @@ TEST_F(responses, have_input_that_can_be_counted_before_it_is_sent) {
   EXPECT_EQ(error_of(counting, json::object(), 400)["param"], "input");
 }
 
+TEST_F(responses, count_input_that_is_shortened_as_it_is_sent) {
+  json body{{"input", std::string(100, 'A')}, {"truncation", "auto"}};
+  for (const json& more : {json::object(), json{{"max_output_tokens", 20}}, json{{"truncate_prompt_tokens", 5}}}) {
+    body.update(more);
+    auto answer = post("/v1/responses", body);
+    const auto begun = gateway_.take<begin_request>();
+    give(begun, "x", "stop");
+    ASSERT_EQ(answer.get().status, 200);
+    EXPECT_EQ(post("/v1/responses/input_tokens", body).get().parsed()["input_tokens"],
+              begun.engine.sequence.prompt.size());
+  }
+}
+
 /// Where the template writes channels, an answer of a form is begun for the model.
 TEST_F(responses, count_the_beginning_of_an_answer_of_a_form_as_input) {
   context_ = 128;
