@@ -1,5 +1,7 @@
 #include "actors/http/answers/order_fields.hpp"
 
+#include <algorithm>
+
 #include "actors/http/api_error.hpp"
 #include "actors/requests/constraint_fields.hpp"
 #include "actors/requests/request_fields_impl.hpp"
@@ -165,8 +167,9 @@ void refuse_unserved(const request_fields& from) {
 }
 
 std::optional<std::int64_t> most_tokens_of(const request_fields& from, const char* key, std::int64_t least) {
-  if (const json* most = from.find(key); most && *most == json(-1)) return INT32_MAX;
-  return from.integer(key, least, INT32_MAX);
+  if (const json* all = from.find(key); all && *all == json(-1)) return INT32_MAX;
+  const auto most = from.integer(key, least, INT64_MAX);
+  return most ? std::optional(std::min<std::int64_t>(*most, INT32_MAX)) : std::nullopt;
 }
 
 void read_shortening(const request_fields& from, prompt_input& to) {

@@ -208,20 +208,20 @@ TEST_F(completion_requests, for_a_model_that_cannot_be_are_told_where_to_look) {
   EXPECT_EQ(refused["message"], "the model a does not exist: see /v1/models");
 }
 
-TEST_F(completion_requests, go_on_to_the_contexts_end_if_max_tokens_is_minus_one) {
-  for (const char* path : {"/v1/completions", "/v1/chat/completions"}) {
-    json body{{"max_tokens", -1}};
-    if (std::string_view(path) == "/v1/completions")
-      body["prompt"] = "A";
-    else
-      body["messages"] = json::array({{{"role", "user"}, {"content", "A"}}});
-    start("{{ messages[0]['content'] }}");
-    auto answer = post(path, body);
-    const auto begun = gateway_.take<begin_request>();
-    EXPECT_EQ(begun.engine.sampling.max_tokens, 64 - 1) << path;
-    give(begun, "", "stop");
-    EXPECT_EQ(answer.get().status, 200);
-  }
+TEST_F(completion_requests, go_on_to_the_contexts_end_if_max_tokens_is_minus_one_or_beyond_it) {
+  start("{{ messages[0]['content'] }}");
+  const json messages = json::array({{{"role", "user"}, {"content", "A"}}});
+  const std::vector<std::pair<std::string, json>> asked{{"/v1/completions", {{"prompt", "A"}}},
+                                                        {"/v1/chat/completions", {{"messages", messages}}}};
+  for (auto [path, body] : asked)
+    for (const std::int64_t most : {std::int64_t{-1}, std::int64_t{64}, std::int64_t{INT32_MAX} + 1, INT64_MAX}) {
+      body["max_tokens"] = most;
+      auto answer = post(path, body);
+      const auto begun = gateway_.take<begin_request>();
+      EXPECT_EQ(begun.engine.sampling.max_tokens, 64 - 1) << path << most;
+      give(begun, "", "stop");
+      EXPECT_EQ(answer.get().status, 200);
+    }
   EXPECT_EQ(error_of("/v1/completions", {{"prompt", "A"}, {"max_tokens", -2}}, 400)["param"], "max_tokens");
 }
 

@@ -77,6 +77,15 @@ TEST_F(responses, answer_a_text_with_a_message) {
   EXPECT_EQ(body["usage"]["total_tokens"], 15);
 }
 
+TEST_F(responses, may_be_allowed_more_tokens_than_the_context_has) {
+  constexpr std::int64_t most = 9007199254740991;  // that a number of JavaScript is exact to
+  auto answer = post("/v1/responses", {{"input", "Hi"}, {"max_output_tokens", most}});
+  const auto begun = gateway_.take<begin_request>();
+  EXPECT_EQ(begun.engine.sampling.max_tokens, 64 - static_cast<std::int64_t>(begun.engine.sequence.prompt.size()));
+  give(begun, "yes", "stop");
+  EXPECT_EQ(answer.get().parsed()["max_output_tokens"], most);
+}
+
 TEST_F(responses, repeat_what_was_asked) {
   const json fields{{"metadata", {{"for", "a test"}}}, {"reasoning", {{"effort", "low"}}}, {"user", "ann"}};
   json request{{"input", "Hi"}, {"text", {{"format", nullptr}}}};
