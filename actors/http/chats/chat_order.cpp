@@ -132,9 +132,11 @@ chat_order read_as_chat(const request_fields& chat, const served_model& served, 
       refuse_field("include_reasoning", "include_reasoning is served for chats alone: leave it out",
                    "unsupported_parameter");
     chat_order asked = read_chat_order(chat, served);
-    if (asked.order.token_ids)
-      refuse_field("return_token_ids", "return_token_ids is served for completions and chats alone: leave it out",
-                   "unsupported_parameter");
+    for (const auto& [field, is_asked] : {std::pair("return_token_ids", asked.order.token_ids),
+                                          std::pair("prompt_logprobs", asked.order.prompt_logprobs.has_value())})
+      if (is_asked)
+        refuse_field(field, fmt::format("{} is served for completions and chats alone: leave it out", field),
+                     "unsupported_parameter");
     name_own_fields(asked.order, fields);
     check(asked.order.sampling, served.prompts->config().vocab_size);
     return asked;

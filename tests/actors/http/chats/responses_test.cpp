@@ -403,6 +403,7 @@ TEST_F(responses, refuse_by_name) {
   EXPECT_EQ(refused_field({{"input", "x"}, {"previous_response_id", "resp_1"}}), "previous_response_id");
   EXPECT_EQ(refused_field({{"input", "x"}, {"background", true}}), "background");
   EXPECT_EQ(refused_field({{"input", "x"}, {"return_token_ids", true}}), "return_token_ids");
+  EXPECT_EQ(refused_field({{"input", "x"}, {"prompt_logprobs", 0}}), "prompt_logprobs");
   EXPECT_EQ(refused_field({{"input", "x"}, {"include_reasoning", false}}), "include_reasoning");
   EXPECT_EQ(refused_field({{"input", "x"}, {"tools", json::array({{{"type", "web_search"}}})}}), "tools");
   const json patch{{"type", "custom"}, {"name", "apply_patch"}};
