@@ -98,6 +98,8 @@ TEST_F(completion_calls, say_why_they_cannot_be_served) {
   EXPECT_EQ(none.status, 503);
   EXPECT_EQ(none.headers["retry-after-ms"], "250");
   EXPECT_EQ(refused({{}, "the adapter is too large", refusal_cause::bad_input, {}}).status, 400);
+  const answered many = refused({.error = "too many answers", .cause = refusal_cause::bad_input, .field = "n"});
+  EXPECT_EQ(many.parsed()["error"]["param"], "n");
 }
 
 TEST_F(completion_calls, say_that_a_model_is_not_there_or_why_it_cannot_be_used) {
