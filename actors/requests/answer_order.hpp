@@ -66,7 +66,7 @@ class answer_sheet {
 
  private:
   std::size_t n_;
-  bool keeps_details_;
+  bool keeps_details_, keeps_scores_;
   std::vector<answer_choice> choices_;
   std::size_t left_;           ///< choices without an end
   std::vector<bool> counted_;  ///< whether the prompt's tokens are in usage_

@@ -1,3 +1,4 @@
+#include "actors/requests/answer_order.hpp"
 #include "tests/actors/http/fixture.hpp"
 
 namespace troupe::test {
@@ -64,6 +65,35 @@ TEST_F(completion_calls, refuse_to_tell_more_than_is_put_together_at_once) {
   auto good = post("/v1/completions", {{"prompt", std::string(50, 'A')}, {"logprobs", 100}, {"max_tokens", 100}});
   give(gateway_.take<begin_request>(), "x", "stop");
   EXPECT_EQ(good.get().status, 200);
+}
+
+TEST_F(completion_calls, count_no_log_probabilities_for_an_echo_that_tells_none) {
+  constexpr std::size_t prompts = 200;
+  json body{{"prompt", std::vector<std::string>(prompts, std::string(60, 'A'))}, {"echo", true}, {"max_tokens", 0}};
+  body["stream"] = true;
+  auto answer = post("/v1/completions", body);
+  for (std::size_t i = 0; i < prompts; ++i) give(gateway_.take<begin_request>(), "", "length");
+  EXPECT_EQ(answer.get().status, 200);
+  body["logprobs"] = 0;
+  EXPECT_EQ(error_of("/v1/completions", body, 400)["param"], "logprobs");
+}
+
+TEST_F(completion_calls, keep_no_log_probabilities_that_are_not_told) {
+  answer_order order;
+  order.prompts.resize(1);
+  const auto kept = [&] {
+    answer_sheet sheet(order);
+    answer_part part;
+    part.scored.resize(3);
+    sheet.keep(0, std::move(part));
+    return sheet.choices()[0].scored.size();
+  };
+  EXPECT_EQ(kept(), 0u);
+  order.prompt_logprobs = 0;
+  EXPECT_EQ(kept(), 3u);
+  order.prompt_logprobs.reset();
+  order.sampling.logprobs = 0;
+  EXPECT_EQ(kept(), 3u);
 }
 
 TEST_F(completion_calls, are_written_elsewhere_where_they_are_long) {
