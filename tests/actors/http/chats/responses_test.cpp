@@ -95,6 +95,12 @@ TEST_F(responses, repeat_what_was_asked) {
   const json body = answer.get().parsed();
   for (const auto& [name, value] : fields.items()) EXPECT_EQ(body[name], value);
   EXPECT_EQ(body["text"]["format"], json({{"type", "text"}})) << "null is none";
+  EXPECT_EQ(body["top_p"], 1.0);
+  for (const double top_p : {0.0, 0.5}) {
+    answer = post("/v1/responses", {{"input", "Hi"}, {"top_p", top_p}});
+    give(gateway_.take<begin_request>(), "yes", "stop");
+    EXPECT_EQ(answer.get().parsed()["top_p"], top_p);
+  }
   EXPECT_EQ(refused_field({{"input", "Hi"}, {"metadata", {{"for", 1}}}}), "metadata");
   EXPECT_EQ(refused_field({{"input", "Hi"}, {"user", 1}}), "user");
 }
