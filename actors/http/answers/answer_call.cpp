@@ -12,7 +12,8 @@ namespace {
 api_error error_of(const request_refused& refused, const std::string& adapter, bool is_usable) {
   if (refused.is_unknown_adapter) return unknown_model(adapter);
   if (refused.cause == refusal_cause::bad_input)
-    return is_usable ? api_error(400, refused.error) : api_error(404, refused.error, "model", "model_not_found");
+    return is_usable ? api_error(400, refused.error, refused.field)
+                     : api_error(404, refused.error, "model", "model_not_found");
   const bool is_full = refused.cause == refusal_cause::full;
   api_error error(is_full ? 429 : 503, refused.error, {}, is_full ? "rate_limit_exceeded" : "service_unavailable");
   return error.retry_after(std::max<duration>(refused.retry_after, std::chrono::milliseconds(250)));
