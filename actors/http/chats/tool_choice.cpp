@@ -101,10 +101,11 @@ const char* arguments_key(tool_style style) {
 
 /// What stands around the JSON of a call.
 struct surroundings {
-  const char *before, *after;
+  std::string before, after;
 };
 surroundings around_call(tool_style style) {
-  if (has_tags(style)) return {"<tool_call>\n", "\n</tool_call>"};
+  const auto [opening, closing] = tags_of(style);
+  if (has_tags(style)) return {fmt::format("{}\n", opening), fmt::format("\n{}", closing)};
   if (style == tool_style::listed) return {"[", "]"};
   return {"", ""};
 }
