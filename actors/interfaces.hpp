@@ -208,7 +208,7 @@ struct begin_request {
   std::string adapter;            ///< name, name@version, or empty for the bare base
   std::uint64_t skip_tokens = 0;  ///< of each answer; the listener has them already
   bool skip_special = true;       ///< special tokens are no part of the text
-  bool keep_stop = false;         ///< the stop text that ends an answer is part of it
+  bool keep_stop = false;         ///< the stop text or stop token that ends an answer is part of its text
   std::shared_ptr<answer_listener> listener;
   /// Shared by requests that are answered together: the first to begin decides the version for all.
   std::shared_ptr<std::optional<adapter_version>> version = {};

@@ -118,9 +118,12 @@ void run_one(const load_place& place, const engine_bench& options, single_sequen
   const machine_limits limits = limits_around(place, [&] {
     for (int trial = 0; trial < 5; ++trial) decode();
   });
-  const double rate = percentile(rates, 0.5), bytes = place.work.bytes_for(1) + place.work.state_bytes;
+  const double rate = percentile(rates, 0.5);
+  const double keys = place.work.kv_bytes(options.decode_context + options.decode / 2.0);
   out.add({fmt::format("decode 1 sequence at {}", options.decode_context),
-           {{"tokens/s", rate}, {"GB/s", rate * bytes / 1e9}, {"of bound", rate * bytes / limits.read}}});
+           {{"tokens/s", rate},
+            {"GB/s", rate * place.work.step_bytes(1, 1, keys) / 1e9},
+            {"of bound", rate * least_seconds(place.work, limits, 1, 1, keys)}}});
 }
 
 std::string place_text(const load_place& place) {

@@ -48,7 +48,7 @@ even_batch::even_batch(const load_place& place, const engine_bench& options, int
     : place_(place),
       sequences_(sequences),
       adapters_(adapters),
-      positions_(sequences * (options.decode_context + options.decode / 2.0)) {
+      positions_(options.decode_context + options.decode / 2.0) {
   for (int i = 0; i < sequences; ++i)
     load_.push_back({0, random_tokens(options.decode_context, place.model->config.vocab_size, load_.size()),
                      options.decode, adapter_in_turn(load_.size(), adapters)});
@@ -75,7 +75,8 @@ row even_batch::figures(const machine_limits& limits) const {
   const std::string name = fmt::format("{} sequences, {} adapters", sequences_, adapters_);
   const double seconds = percentile(step_seconds_, 0.5);
   if (seconds == 0) return {name + ": never decoded all at once, use more --decode-tokens", {}};
-  const double least = least_seconds(place_.work, limits, sequences_, sequences_, positions_);
+  const double keys = sequences_ * place_.work.kv_bytes(positions_);
+  const double least = least_seconds(place_.work, limits, sequences_, sequences_, keys);
   return {name,
           {{"tokens/s", sequences_ / seconds},
            {"ms a step", seconds * 1e3},

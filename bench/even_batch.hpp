@@ -32,7 +32,7 @@ class even_batch {
  private:
   load_place place_;
   int sequences_, adapters_;
-  double positions_;  ///< of all sequences, in the middle of their answers
+  double positions_;  ///< of a sequence, in the middle of its answer
   std::vector<timed_request> load_;
   load_figures first_run_;
   std::vector<double> step_seconds_;

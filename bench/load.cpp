@@ -27,11 +27,12 @@ std::int64_t scaled(std::int64_t length, double scale) {
 
 std::vector<token_id> prompt_of(const trace_request& request, std::int64_t length, std::int64_t block,
                                 const load_shape& shape, std::uint64_t number) {
-  if (request.blocks.empty() || !shape.shared) return random_tokens(length, shape.vocab, number);
+  if (request.blocks.empty() || !shape.shared) return random_tokens(length, shape.vocab, shape.seed + number);
   std::vector<token_id> tokens;
   for (std::int64_t i = 0; i < length; ++i) {
     const auto place = std::min(to_size(i / block), request.blocks.size() - 1);
-    tokens.push_back(token_of(request.blocks[place], static_cast<std::uint64_t>(i % block), shape.vocab));
+    const std::uint64_t name = request.blocks[place] + mixed(shape.seed);
+    tokens.push_back(token_of(name, static_cast<std::uint64_t>(i % block), shape.vocab));
   }
   return tokens;
 }

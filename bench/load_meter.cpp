@@ -15,7 +15,7 @@ void load_meter::begin(sequence_id id, double came, std::int64_t prompt, std::in
 void load_meter::token(sequence_id id, double time) {
   watched& request = watched_.at(id);
   step_tokens_ += 1;
-  step_positions_ += static_cast<double>(request.positions++);
+  step_kv_bytes_ += work_.kv_bytes(static_cast<double>(request.positions++));
   if (++request.got > request.wanted) return;
   ++all_.answer_tokens;
   if (request.got == 1) {
@@ -32,9 +32,9 @@ void load_meter::after_step(const batch_scheduler& scheduler) {
   ++steps_;
   const std::uint64_t computed = scheduler.stats().computed_tokens;
   all_.least_seconds +=
-      least_seconds(work_, limits_, static_cast<double>(computed - computed_), step_tokens_, step_positions_);
+      least_seconds(work_, limits_, static_cast<double>(computed - computed_), step_tokens_, step_kv_bytes_);
   computed_ = computed;
-  step_tokens_ = step_positions_ = 0;
+  step_tokens_ = step_kv_bytes_ = 0;
   all_.peak_blocks = std::max(all_.peak_blocks, scheduler.pool().held());
 }
 

@@ -49,7 +49,7 @@ class load_meter {
   load_figures all_;
   std::unordered_map<sequence_id, watched> watched_;
   std::uint64_t steps_ = 0, computed_ = 0;
-  double step_tokens_ = 0, step_positions_ = 0;  ///< of the step that is under way
+  double step_tokens_ = 0, step_kv_bytes_ = 0;  ///< of the step that is under way
 };
 
 }  // namespace troupe::bench

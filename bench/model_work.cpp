@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/blocks.hpp"
 #include "model/arch/kv_storage.hpp"
@@ -24,6 +25,16 @@ void set_experts_apart(const loaded_model& model, model_work& total) {
   total.layer_weights -= (1 - total.expert_share) * weights;
 }
 
+void add_keys(std::vector<model_work::kv_part>& to, std::int64_t window, double bytes) {
+  const double seen = window > 0 ? static_cast<double>(window) : std::numeric_limits<double>::infinity();
+  const auto same = [&](const model_work::kv_part& part) { return part.window == seen; };
+  const auto found = std::find_if(to.begin(), to.end(), same);
+  if (found == to.end())
+    to.push_back({seen, bytes});
+  else
+    found->bytes += bytes;
+}
+
 }  // namespace
 
 model_work work_of(const loaded_model& model, kv_kind kv) {
@@ -39,7 +50,7 @@ model_work work_of(const loaded_model& model, kv_kind kv) {
   total.head_weights = add(model.head);
   for (std::int64_t layer = 0; layer < model.config.layers; ++layer) {  // those that share keys read them, too
     const auto block = kv_storage::bytes_per_block(model.config, model.config.keys_of(layer), kv);
-    total.kv_bytes += static_cast<double>(block) / block_tokens;
+    add_keys(total.kv, model.config.window_of(layer), static_cast<double>(block) / block_tokens);
   }
   total.state_bytes = 2.0 * static_cast<double>(model.config.state_bytes());
   return total;
@@ -49,9 +60,19 @@ double model_work::bytes_for(double rows) const {
   return static_cast<double>(bytes) + static_cast<double>(expert_bytes) * (1 - std::pow(1 - expert_share, rows));
 }
 
+double model_work::kv_bytes(double positions) const {
+  double bytes = 0;
+  for (const kv_part& part : kv) bytes += std::min(positions, part.window) * part.bytes;
+  return bytes;
+}
+
+double model_work::step_bytes(double rows, double logit_rows, double kv_bytes) const {
+  return bytes_for(rows) + kv_bytes + logit_rows * state_bytes;
+}
+
 double least_seconds(const model_work& work, const machine_limits& limits, double rows, double logit_rows,
-                     double positions) {
-  const double bytes = work.bytes_for(rows) + positions * work.kv_bytes + logit_rows * work.state_bytes;
+                     double kv_bytes) {
+  const double bytes = work.step_bytes(rows, logit_rows, kv_bytes);
   const double operations = 2 * (rows * work.layer_weights + logit_rows * work.head_weights);
   return std::max(bytes / limits.read, operations / limits.products);
 }

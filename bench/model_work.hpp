@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <vector>
 
 #include "model/arch/loaded_model.hpp"
 #include "model/ops/compute.hpp"
@@ -13,11 +14,19 @@ struct model_work {
   double expert_share = 0;
   double layer_weights = 0;  ///< of experts those that a row takes
   double head_weights = 0;
-  double kv_bytes = 0;     ///< of one position
+  /// Keys and values of one position, in all layers that see so many positions.
+  struct kv_part {
+    double window = 0, bytes = 0;
+  };
+  std::vector<kv_part> kv;
   double state_bytes = 0;  ///< of one sequence's states, which a step reads and writes
 
   /// Of the weights that a step of so many rows reads: of experts those that they likely take.
   double bytes_for(double rows) const;
+  /// Of the keys and values that the next token of a sequence reads behind so many positions.
+  double kv_bytes(double positions) const;
+  /// All that a step reads and writes, so many of whose bytes are keys and values.
+  double step_bytes(double rows, double logit_rows, double kv_bytes) const;
 };
 model_work work_of(const loaded_model& model, kv_kind kv);
 
@@ -27,9 +36,9 @@ struct machine_limits {
   double products = 0;  ///< operations a second, of the weights' kind
 };
 
-/// The least time of a step: reading all weights and the keys and values of `positions`, and changing the states of
-/// those sequences that get logits; or the products of its rows.
+/// The least time of a step: reading all weights and so many bytes of keys and values, and changing the states of those
+/// sequences that get logits; or the products of its rows.
 double least_seconds(const model_work& work, const machine_limits& limits, double rows, double logit_rows,
-                     double positions);
+                     double kv_bytes);
 
 }  // namespace troupe::bench

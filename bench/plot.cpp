@@ -14,6 +14,7 @@ constexpr double title_height = 44, legend_height = 26, line_height = 260, axis_
 constexpr double bar_height = 18, bar_step = 22, group_gap = 12;
 constexpr double value_width = 58;  // for the number behind a bar
 constexpr double letter = 6.8;      // of width, at the size below, a little generous
+constexpr std::size_t most_name = 40;  // letters of a group: a third of the width
 constexpr std::size_t colours = 5;
 constexpr std::size_t most_dots = 100;  // of a curve
 
@@ -167,12 +168,20 @@ double height_of(const bar_panel& panel) {
   return groups * (static_cast<double>(panel.series.size()) * bar_step + group_gap);
 }
 
+/// A group's name, which may be a layer's, as far as there is room for it.
+std::string short_name(const std::string& name) {
+  if (name.size() <= most_name) return name;
+  std::size_t end = most_name - 1;
+  while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xc0) == 0x80) --end;  // no part of a character
+  return name.substr(0, end) + "…";
+}
+
 /// The names of groups before a panel's bars; none where its neighbour to the left has the same.
 double names_width(const plot& shown, std::size_t panel) {
   if (panel > 0 && shown.bars[panel].groups == shown.bars[panel - 1].groups) return 0;
   std::size_t longest = 0;
   for (const std::string& group : shown.bars[panel].groups) longest = std::max(longest, group.size());
-  return letter * static_cast<double>(longest) + 10;
+  return letter * static_cast<double>(std::min(longest, most_name)) + 10;
 }
 
 /// Bars in `place`; the names of their groups before it.
@@ -187,7 +196,7 @@ std::string bars_of(const bar_panel& panel, const area& place, bool named) {
   double top = place.top + legend_height + (plain ? 4 : legend_height);
   const double axis_top = top, bar_count = static_cast<double>(panel.series.size());
   for (std::size_t g = 0; g < panel.groups.size(); ++g) {
-    if (named) svg += text_at(left - 8, top + bar_count * bar_step / 2 + 3, panel.groups[g], {"end", ""});
+    if (named) svg += text_at(left - 8, top + bar_count * bar_step / 2 + 3, short_name(panel.groups[g]), {"end", ""});
     for (std::size_t s = 0; s < panel.values[g].size(); ++s) {
       const double value = number(panel.values[g][s]), length = most > 0 ? room * value / most : 0;
       const double y = top + static_cast<double>(s) * bar_step;

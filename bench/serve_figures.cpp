@@ -22,6 +22,7 @@ std::string line_of(const char* name, const spread& s) {
 plot_series curve_of(const char* name, const std::vector<serve_figures>& loads, double spread::*which) {
   plot_series curve{name, {}};
   for (const serve_figures& each : loads) {
+    if (each.itl.most == 0) continue;  // no request was answered, or none with a second token
     curve.points.emplace_back(each.output_throughput, each.itl.*which);
     curve.labels.push_back(
         fmt::format("{}: {:.0f} tokens/s, {:.1f} ms", each.name, each.output_throughput, each.itl.*which));

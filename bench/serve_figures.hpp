@@ -37,7 +37,8 @@ serve_figures figures_of(std::string name, const std::vector<served_request>& re
 
 std::string to_text(const serve_figures& figures);
 std::string to_json(const serve_figures& figures);
-/// Output tokens a second across, latency up: the median and 99th percentile between two tokens, a point for each load.
+/// Output tokens a second across, latency up: the median and 99th percentile between two tokens, a point for each load
+/// that has such a time.
 std::string latency_plot(const std::vector<serve_figures>& loads);
 
 }  // namespace troupe::bench

@@ -1,5 +1,6 @@
 #include "bench/trace_loads.hpp"
 
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -16,7 +17,7 @@ engine_options options_for(const load_place& place, const engine_bench& options,
                            const std::vector<timed_request>& load) {
   const std::int64_t longest = longest_prompt(load) + longest_answer(load) + block_tokens;
   const std::int64_t tokens = options.trace.kv_tokens > 0 ? options.trace.kv_tokens : longest * options.sequences;
-  return engine_options_for(place, longest, options.sequences, tokens);
+  return engine_options_for(place, std::min(longest, place.model->config.context), options.sequences, tokens);
 }
 
 load_figures run_continuous(const load_place& place, const engine_bench& options, const std::string& name,
@@ -51,14 +52,22 @@ void compare_static(const load_place& place, const engine_bench& options, const 
             {"of TTFT p99", percentile(continuous.first_token, 0.99) / percentile(batches.first_token, 0.99)}}});
 }
 
+/// A static batch pads all prompts to its longest and runs until its longest answer ends: the model has positions for
+/// both together. Prompts lose their ends, as where they do not fit into the context.
+void cut_prompts(std::vector<timed_request>& load, std::int64_t positions) {
+  const std::size_t most = to_size(positions - longest_answer(load));
+  for (timed_request& request : load) request.prompt.resize(std::min(request.prompt.size(), most));
+}
+
 }  // namespace
 
 void run_trace(const load_place& place, const engine_bench& options, const std::vector<trace_request>& trace,
                const report& out) {
   const load_shape shape{
       .context = options.trace.context, .vocab = place.model->config.vocab_size, .rate = options.trace.rate};
-  const auto load = load_of(trace, shape);
+  auto load = load_of(trace, shape);
   const bool named = !trace.front().blocks.empty();
+  if (!named) cut_prompts(load, place.model->config.context);
   std::int64_t answers = 0;
   for (const timed_request& request : load) answers += request.answer;
   const auto count = static_cast<double>(load.size());

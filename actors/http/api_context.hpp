@@ -48,6 +48,7 @@ struct api_context : http_parts {
   monotonic_clock time;
   key_limits limits{time};
   http_metrics metrics;
+  std::shared_ptr<request_series> base_figures = metrics.series(served.model);  ///< held, so they are never forgotten
   stranger_lines lines_of_strangers{time};
   file_store files;
   std::int64_t created;           ///< when the base was made, for clients: the start of this process
@@ -60,6 +61,7 @@ struct api_call {
   std::shared_ptr<const http_request> request = {};
   api_key key = {};  ///< of the request; without a name if there are no keys
   std::shared_ptr<http_exchange> exchange;
+  instant came = {};  ///< when all of the request was there
 
   /// The part of the path that {…} stands for in the route.
   const std::string& path_part() const { return request->path_parts[0]; }

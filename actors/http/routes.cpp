@@ -28,7 +28,8 @@ void api_routes::add_guarded(std::string_view method, std::string_view path, std
                                                            const std::shared_ptr<http_exchange>& exchange) {
             api_call call{.context = context,
                           .request = std::make_shared<const http_request>(std::move(request)),
-                          .exchange = exchange};
+                          .exchange = exchange,
+                          .came = context->time.now()};
             guarded(exchange, [&] { handle(call); });
           });
 }

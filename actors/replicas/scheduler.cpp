@@ -80,7 +80,8 @@ void scheduler_state::accept(routed_request& request) {
       const refused_request& refused = accepted.error();
       return refuse(request, {.error = std::string(name_of(refused.reason)),
                               .cause = cause_of(refused.reason),
-                              .retry_after = refused.retry_after});
+                              .retry_after = refused.retry_after,
+                              .field = refused.reason == refusal::bad_answers ? "n" : ""});
     }
     for (std::int32_t i = 0; i < accepted->answers; ++i) {
       const sequence_id id = answer_behind(accepted->first, i);

@@ -75,6 +75,7 @@ struct request_refused {
   refusal_cause cause = refusal_cause::unavailable;
   duration retry_after{};           ///< 0: nobody knows when trying again helps, if it does
   bool is_unknown_adapter = false;  ///< no adapter has the name that it asked for
+  std::string field = {};           ///< of the request over HTTP, that is at fault; empty where none is alone
 };
 
 /// Gets the answers of a request. Called on the gateway's thread, so it must be quick and must not throw. The last part

@@ -27,6 +27,11 @@ constexpr std::int64_t most_told = 500'000, most_told_in_streams = 10'000;
 constexpr std::int32_t likeliest_of_chats = 20;
 constexpr std::size_t most_copied_bytes = std::size_t{32} << 20;
 
+/// An echo without answers and without log-probabilities has those of its prompts computed, but not told.
+bool tells_scores(const answer_order& order) {
+  return order.prompt_logprobs || order.sampling.logprobs;
+}
+
 /// How many log-probabilities are held in memory before they are sent. Those of a chat with one answer do not count,
 /// since clients leave its length to the context.
 std::int64_t told_at_once(const answer_order& order, const std::vector<begin_request>& requests) {
@@ -35,7 +40,8 @@ std::int64_t told_at_once(const answer_order& order, const std::vector<begin_req
   std::int64_t told = 0;
   for (const begin_request& each : requests) {
     const sequence_request& sequence = each.engine.sequence;
-    if (of_prompts) told += order.n * static_cast<std::int64_t>(sequence.prompt.size()) * (1 + *of_prompts);
+    if (of_prompts && tells_scores(order))
+      told += order.n * static_cast<std::int64_t>(sequence.prompt.size()) * (1 + *of_prompts);
     if (of_answers && !is_one && !order.stream) told += order.n * sequence.max_tokens * (1 + *of_answers);
   }
   return told;
@@ -122,6 +128,7 @@ std::vector<begin_request> requests_of(const answer_order& order, answer_format&
 answer_sheet::answer_sheet(const answer_order& order)
     : n_(to_size(order.n)),
       keeps_details_(order.sampling.logprobs.has_value()),
+      keeps_scores_(tells_scores(order)),
       choices_(order.prompts.size() * n_),
       left_(choices_.size()),
       counted_(order.prompts.size()) {}
@@ -140,7 +147,8 @@ void answer_sheet::keep(std::size_t prompt, answer_part part) {
   choice.text += part.text;
   choice.tokens.insert(choice.tokens.end(), part.tokens.begin(), part.tokens.end());
   if (keeps_details_) std::move(part.details.begin(), part.details.end(), std::back_inserter(choice.details));
-  if (!part.scored.empty()) choice.scored = std::move(part.scored);  // sent again if the prompt is computed anew
+  if (keeps_scores_ && !part.scored.empty())
+    choice.scored = std::move(part.scored);  // sent again if the prompt is computed anew
   if (!part.end) return;
   choice.end = std::move(*part.end);
   choice.hidden = std::move(part.hidden);

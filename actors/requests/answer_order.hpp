@@ -24,7 +24,7 @@ struct answer_order {
   bool stream = false, include_usage = false;
   bool skip_special = true;                     ///< special tokens are no part of the answers' text
   bool token_ids = false;                       ///< the response names the tokens of prompts and answers
-  bool keep_stop = false;                       ///< the stop text that ends an answer is part of it
+  bool keep_stop = false;                       ///< the stop text or token that ends an answer is part of it
   std::optional<std::int32_t> prompt_logprobs;  ///< in the response; the engine may be asked for more
   std::string form_field;                       ///< the request's field that states the answer's form, for errors
   request_priority priority = request_priority::interactive;
@@ -66,7 +66,7 @@ class answer_sheet {
 
  private:
   std::size_t n_;
-  bool keeps_details_;
+  bool keeps_details_, keeps_scores_;
   std::vector<answer_choice> choices_;
   std::size_t left_;           ///< choices without an end
   std::vector<bool> counted_;  ///< whether the prompt's tokens are in usage_

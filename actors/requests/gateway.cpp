@@ -50,6 +50,7 @@ class gateway_state {
     std::shared_ptr<const void> hold;  ///< keeps the files of the adapter's version
     std::uint64_t skip_tokens = 0, min_tokens = 0;
     std::vector<token_id> stop_tokens;  ///< those that are no end tokens of the model
+    bool keep_stop = false;             ///< what the request itself stops at is part of the text
     std::vector<text_state> answers;
     std::size_t left = 0;  ///< answers that have not ended
   };
@@ -149,6 +150,7 @@ void gateway_state::start(begin_request& request, adapter_version version, insta
   started.skip_tokens = request.skip_tokens;
   started.min_tokens = static_cast<std::uint64_t>(request.engine.sampling.min_tokens);
   started.stop_tokens = own_stop_tokens(request.engine);
+  started.keep_stop = request.keep_stop;
   if (const auto details = parts_.adapters->find(version)) started.adapter = details->full_name;
   if (version != no_adapter) started.hold = parts_.adapters->hold(version);
   const tokenizer& tokens = parts_.prompts->tokens();
@@ -274,12 +276,15 @@ void gateway_state::end_part(answer_part& part, const running& request, text_sta
     part.end = answer_end{"stop", request.prompt_tokens, request.adapter};
     part.end->stopped_by.text = *answer.stops.matched();
   } else if (brought.end) {
-    part.text += answer.stops.push(answer.decoder.finish(), answer.tokens > request.min_tokens);
+    const bool by_stop_token = brought.ending && contains(request.stop_tokens, brought.ending->token);
+    std::string rest;
+    if (by_stop_token && request.keep_stop) rest = answer.decoder.push(brought.ending->token);
+    rest += answer.decoder.finish();
+    part.text += answer.stops.push(rest, answer.tokens > request.min_tokens);
     part.text += answer.stops.finish();
     part.end = answer_end{std::string(name_of(*brought.end)), request.prompt_tokens, request.adapter,
                           std::move(brought.ending)};
-    if (const auto& ending = part.end->token; ending && contains(request.stop_tokens, ending->token))
-      part.end->stopped_by.token = ending->token;
+    if (by_stop_token) part.end->stopped_by.token = part.end->token->token;
     part.hidden = std::move(brought.hidden);
   }
 }

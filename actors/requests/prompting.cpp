@@ -33,6 +33,26 @@ void keep_last(std::vector<token_id>& tokens, std::int64_t most, bool keeps_firs
   tokens.erase(begin, begin + excess);
 }
 
+/// `keeps_end`: the last token stays, too.
+void keep_first(std::vector<token_id>& tokens, std::int64_t most, bool keeps_end) {
+  const auto excess = static_cast<std::int64_t>(tokens.size()) - most;
+  if (excess <= 0) return;
+  const auto end = tokens.end() - (keeps_end && most > 1 ? 1 : 0);
+  tokens.erase(end - excess, end);
+}
+
+/// Whether the tokenizer puts a token behind texts, and this text has it.
+bool has_own_end(const tokenizer& own, const std::vector<token_id>& text) {
+  const auto added = own.encode("");
+  return !added.empty() && added.back() == text.back();
+}
+
+/// For a prompt, before an answer of so many tokens: an eighth of the context is kept for one as long as all of it.
+std::int64_t room_before(std::int64_t answer, std::int64_t context) {
+  constexpr std::int64_t share = 8;
+  return context - (answer < context ? answer : std::max<std::int64_t>(context / share, 1));
+}
+
 std::size_t longest_token(const tokenizer& tokens) {
   std::size_t longest = 0;
   for (token_id token = 0; token < tokens.size(); ++token) longest = std::max(longest, tokens.bytes_of(token).size());
@@ -72,9 +92,8 @@ engine_request prompting::prepare(const prompt_input& prompt, const sampling_par
   if (sampling.constraint) check_constraint(sampling.constraint);
   engine_request request;
   sequence_request& sequence = request.sequence;
-  sequence.prompt = encode(prompt, sampling.constraint);
+  sequence.prompt = encode(prompt, sampling);
   const std::int64_t least_answer = sampling.max_tokens > 0 ? 1 : 0;
-  shorten(sequence.prompt, prompt, context_ - least_answer);
   const auto length = static_cast<std::int64_t>(sequence.prompt.size());
   if (length + least_answer > context_) refuse_length(prompt.field, context_, fmt::format("{}", length));
   request.sampling = sampling;
@@ -110,9 +129,12 @@ void prompting::check_size(std::string_view text, const char* field) const {
     refuse_length(field, context_, fmt::format("{} bytes, where these stand for {} at most", text.size(), most));
 }
 
-std::vector<token_id> prompting::encode(const prompt_input& prompt, const output_constraint& form) const {
+std::vector<token_id> prompting::encode(const prompt_input& prompt, const sampling_params& sampling) const {
   try {
-    return begins_in_final(prompt, form) ? tokens_in(in_final_channel(prompt)) : tokens_in(prompt);
+    const bool in_final = begins_in_final(prompt, sampling.constraint);
+    auto tokens = in_final ? tokens_in(in_final_channel(prompt)) : tokens_in(prompt);
+    shorten(tokens, prompt, room_before(sampling.max_tokens, context_));
+    return tokens;
   } catch (const field_error&) {
     throw;
   } catch (const input_error& error) {
@@ -120,10 +142,15 @@ std::vector<token_id> prompting::encode(const prompt_input& prompt, const output
   }
 }
 
-/// BOS, where the tokenizer puts it before a text, stays.
+/// BOS, where the tokenizer puts it before a text, stays, and so does what it puts behind one.
 void prompting::shorten(std::vector<token_id>& tokens, const prompt_input& prompt, std::int64_t room) const {
-  const bool has_bos = prompt.text && prompt.add_special && !tokens.empty() && tokens_->bos() == tokens.front();
-  if (prompt.last_tokens != 0) keep_last(tokens, prompt.last_tokens > 0 ? prompt.last_tokens : room, has_bos);
+  if (prompt.most_tokens == 0 || tokens.empty()) return;
+  const std::int64_t most = prompt.most_tokens > 0 ? prompt.most_tokens : room;
+  const bool is_framed = prompt.text && prompt.add_special;
+  if (prompt.keeps_first)
+    keep_first(tokens, most, is_framed && has_own_end(*tokens_, tokens));
+  else
+    keep_last(tokens, most, is_framed && tokens_->bos() == tokens.front());
 }
 
 std::vector<token_id> prompting::tokens_in(const prompt_input& prompt) const {
@@ -136,7 +163,7 @@ std::vector<token_id> prompting::tokens_in(const prompt_input& prompt) const {
   }
   if (!readable_) refuse("{}: has no tokenizer: give the prompt as tokens", model_);
   if (!prompt.text) return encode_chat(prompt);
-  if (prompt.last_tokens == 0) check_size(*prompt.text, prompt.field);
+  if (prompt.most_tokens == 0) check_size(*prompt.text, prompt.field);
   return prompt_of_text(*tokens_, config_, *prompt.text, model_, {.add_special = prompt.add_special});
 }
 
@@ -144,7 +171,7 @@ std::vector<token_id> prompting::encode_chat(const prompt_input& prompt) const {
   if (!chat_) throw input_error(no_chat_);
   std::string text = chat_->render(*prompt.chat);
   if (prompt.chat->add_generation_prompt) text += prompt.answer_begin;
-  if (prompt.last_tokens == 0) check_size(text, prompt.field);
+  if (prompt.most_tokens == 0) check_size(text, prompt.field);
   auto encoded = prompt_of_chat(*tokens_, text);
   if (encoded.empty()) refuse("{}: its chat template makes an empty prompt of these messages", model_);
   return encoded;

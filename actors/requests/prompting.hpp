@@ -28,7 +28,8 @@ struct prompt_input {
   const char* field = "prompt";   ///< the request's field that has the prompt, for errors
   bool add_special = true;        ///< BOS and the like come with a text, where the tokenizer says so
   std::string answer_begin = {};  ///< what the answer's beginning is made to be, behind a chat's prompt for it
-  std::int64_t last_tokens = 0;   ///< a longer prompt is its last tokens alone; 0: all; -1: what the context holds
+  std::int64_t most_tokens = 0;   ///< of a longer prompt the last are kept; 0: all; -1: what leaves the answer room
+  bool keeps_first = false;       ///< the first tokens of a longer prompt are kept instead
 };
 
 class prompting {
@@ -41,8 +42,8 @@ class prompting {
   engine_request prepare(const prompt_input& prompt, const sampling_params& sampling, std::int32_t answers,
                          request_priority priority) const;
 
-  /// Throws field_error. An answer of a demanded form has its channel.
-  std::vector<token_id> encode(const prompt_input& prompt, const output_constraint& form = {}) const;
+  /// The prompt's tokens as prepare() has them, also where they are too many. Throws field_error.
+  std::vector<token_id> encode(const prompt_input& prompt, const sampling_params& sampling = {}) const;
   /// Refuses a text of more bytes than a context's tokens can stand for. Called before encoding, which takes long.
   void check_size(std::string_view text, const char* field) const;
   /// Throws input_error if no answer can have this form. Quick if the last call asked for the same form.
@@ -63,7 +64,7 @@ class prompting {
   /// Whether the answer is put into the last channel.
   bool begins_in_final(const prompt_input& prompt, const output_constraint& form) const;
   std::vector<token_id> tokens_in(const prompt_input& prompt) const;
-  /// Cuts tokens of a prompt as it says. `room`: how many the context holds.
+  /// Cuts tokens of a prompt as it says. `room`: how many leave the answer room.
   void shorten(std::vector<token_id>& tokens, const prompt_input& prompt, std::int64_t room) const;
   std::vector<token_id> encode_chat(const prompt_input& prompt) const;
 

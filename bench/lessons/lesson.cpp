@@ -10,12 +10,12 @@ namespace troupe::bench {
 namespace {
 
 const std::array course{
-    lesson{1, "kv-cache", "No KV cache against a KV cache", run_kv_cache},
-    lesson{2, "batch-size", "Batch size against latency and throughput", run_batch_size},
-    lesson{3, "continuous-batching", "Static against continuous batches", run_continuous_batching},
-    lesson{4, "quantization", "f32 against quantized weights", run_quantization, true},
-    lesson{5, "adapters", "The bare base, one adapter, many adapters", run_adapters},
-    lesson{6, "streams", "Three streams at once", run_streams},
+    lesson{1, "kv-cache", "No KV cache against a KV cache", run_kv_cache, 16},
+    lesson{2, "batch-size", "Batch size against latency and throughput", run_batch_size, 49},
+    lesson{3, "continuous-batching", "Static against continuous batches", run_continuous_batching, 189},
+    lesson{4, "quantization", "f32 against quantized weights", run_quantization, 64, true},
+    lesson{5, "adapters", "The bare base, one adapter, many adapters", run_adapters, 49},
+    lesson{6, "streams", "Three streams at once", run_streams, 117},
 };
 
 std::string line_of(const std::vector<std::string>& cells) {

@@ -56,6 +56,7 @@ struct lesson {
   const char* name = "";   ///< of its files: "kv-cache"
   const char* title = "";  ///< what is compared
   lesson_result (*run)(const lesson_place& place) = nullptr;
+  std::int64_t positions = 0;     ///< that the model has at least
   bool compares_schemes = false;  ///< takes a model that every scheme can be made of
 };
 /// All of them, in the order of the course.

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/error.hpp"
 #include "bench/engine.hpp"
 #include "bench/limits.hpp"
 #include "bench/ops.hpp"
@@ -22,6 +23,7 @@ struct machine_options {
 };
 
 struct engine_bench_options {
+  const CLI::App* given = nullptr;  ///< the flags
   model_options model;
   bench::engine_bench engine;
   bool json = false;
@@ -95,6 +97,7 @@ void add_load(CLI::App& command, bench::engine_bench& options) {
 void add_engine(CLI::App& command, engine_bench_options& options) {
   const auto tokens = CLI::Range(1, 1 << 20);
   bench::engine_bench& engine = options.engine;
+  options.given = &command;
   add_model(command, options.model);
   add_quant(command, options.model);
   add_keep(command, options.model);
@@ -122,7 +125,16 @@ void add_engine(CLI::App& command, engine_bench_options& options) {
     for (std::size_t other = i + 1; other < loads.size(); ++other) loads[i]->excludes(loads[other]);
 }
 
+/// Of flags that are for either of two loads.
+void check_load(const CLI::App& given) {
+  const auto is_given = [&](const char* flag) { return given.get_option(flag)->count() > 0; };
+  if (is_given("--trace") || is_given("--adapters-on-disk")) return;
+  for (const char* flag : {"--requests", "--sequences"})
+    if (is_given(flag)) refuse("{} is for --trace or --adapters-on-disk: add one of them, or leave it out", flag);
+}
+
 int bench_engine(const engine_bench_options& options) {
+  check_load(*options.given);
   runtime run(options.model);
   bench::engine_bench engine = options.engine;
   engine.device = run.device();

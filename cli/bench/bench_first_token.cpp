@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/blocks.hpp"
+#include "base/error.hpp"
 #include "bench/load.hpp"
 #include "bench/percentiles.hpp"
 #include "bench/replay.hpp"
@@ -29,9 +30,12 @@ struct bench_first_token_options {
   bool json = false;
 };
 
-engine_options engine_for(const bench_first_token_options& options) {
+engine_options engine_for(const bench_first_token_options& options, const model_config& model) {
+  if (options.prompt >= model.context)
+    refuse("--prompt-tokens {}: the model has {} positions, and the answer takes one of them: ask for fewer",
+           options.prompt, model.context);
   engine_options chosen;
-  chosen.scheduler.context = options.prompt + 16;
+  chosen.scheduler.context = std::min<std::int64_t>(options.prompt + 16, model.context);
   chosen.scheduler.max_batch_tokens = std::max(options.prompt, 256);
   chosen.scheduler.blocks = 4 * (options.prompt / static_cast<std::int32_t>(block_tokens) + 2);
   return chosen;
@@ -66,7 +70,7 @@ double time_of_cluster(cluster_client& cluster, std::vector<token_id> prompt) {
 int bench_first_token(const bench_first_token_options& options) {
   constexpr int warm_up = 3;
   runtime run(options.model);
-  engine own(run.shared_model(), engine_for(options), run.with());
+  engine own(run.shared_model(), engine_for(options, run.model().config), run.with());
   cluster_client cluster(options.cluster);
   std::vector<double> engine_times, cluster_times;
   for (int i = -warm_up; i < options.requests; ++i) {

@@ -117,10 +117,15 @@ void give_token(answer_listener& to, std::string text, bool is_last) {
   to.on_part(std::move(part));
 }
 
+/// Of all streams together.
+std::int64_t tokens_of(const bench_http_options& options) {
+  return static_cast<std::int64_t>(options.seconds * options.tokens_per_second);
+}
+
 /// Stream after stream in turn, evenly over time.
 void feed(stream_list& streams, const bench_http_options& options) {
   const auto between = std::chrono::duration<double>(1 / options.tokens_per_second);
-  const auto tokens = static_cast<std::int64_t>(options.seconds * options.tokens_per_second);
+  const std::int64_t tokens = tokens_of(options);
   const auto began = steady_clock::now();
   for (std::int64_t i = 0; i < tokens; ++i) {
     check_interrupt();
@@ -153,6 +158,10 @@ void report_figures(const bench_http_options& options, double kb_per_stream, con
 }
 
 int bench_http(const bench_http_options& options) {
+  if (tokens_of(options) < 2 * options.streams)
+    refuse(
+        "{} streams get {} tokens, and a gap is between two of one stream: give more --seconds or --tokens-per-second",
+        options.streams, tokens_of(options));
   const client_process clients(options.streams);  // before there are threads
   const interrupt_guard guard;
   const temporary_model files;

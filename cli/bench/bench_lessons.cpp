@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/mapped_file.hpp"
 #include "base/number_in.hpp"
+#include "base/to_size.hpp"
 #include "base/whole_file.hpp"
 #include "bench/lessons/lesson.hpp"
 #include "bench/random_model.hpp"
@@ -19,6 +20,7 @@
 #include "cli/table.hpp"
 #include "model/formats/model_files.hpp"
 #include "model/ops/isa.hpp"
+#include "model/tokenizer/tokenizer.hpp"
 
 namespace troupe {
 namespace {
@@ -85,23 +87,38 @@ void show(const bench_lessons_options& options, const bench::lesson& which, cons
     print(fmt::format("{}\n\n{}\n{}\n", result.setting, table(bench::cells_of(result)), result.finding));
 }
 
+/// Why a lesson cannot be given with this model; empty if it can.
+std::string obstacle_to(const bench::lesson& which, const model_files& model) {
+  if (which.compares_schemes && is_packed(model.tensors))
+    return fmt::format("lesson {} compares schemes, and {} is quantized already: give it the original, or no MODEL",
+                       which.number, model.path.string());
+  if (model.config.context < which.positions)
+    return fmt::format("lesson {} takes {} positions, and {} has {}: give it a model with more, or no MODEL",
+                       which.number, which.positions, model.path.string(), model.config.context);
+  return {};
+}
+
 /// Whether a lesson can be given; says why not, if it is one of many.
-bool suits(const bench_lessons_options& options, const bench::lesson& which, bool is_quantized) {
-  if (!which.compares_schemes || !is_quantized) return true;
-  const std::string why =
-      fmt::format("lesson {} compares schemes, and {} is quantized already: give it the original, or no MODEL",
-                  which.number, options.model.path);
+bool suits(const bench_lessons_options& options, const bench::lesson& which, const model_files& model) {
+  const std::string why = obstacle_to(which, model);
+  if (why.empty()) return true;
   if (options.only > 0) throw input_error(why);
   write_error(fmt::format("troupe: left out: {}\n", why));
   return false;
 }
 
-std::vector<const bench::lesson*> chosen_lessons(const bench_lessons_options& options, bool is_quantized) {
+std::vector<const bench::lesson*> chosen_lessons(const bench_lessons_options& options, const model_files& model) {
   std::vector<const bench::lesson*> chosen;
   for (const bench::lesson& each : bench::lessons())
-    if ((options.only == 0 || each.number == options.only) && suits(options, each, is_quantized))
-      chosen.push_back(&each);
+    if ((options.only == 0 || each.number == options.only) && suits(options, each, model)) chosen.push_back(&each);
   return chosen;
+}
+
+/// Whether the only lesson has something to do with it.
+void check_text(const bench_lessons_options& options) {
+  if (options.text.empty() || options.only == 0) return;
+  if (!bench::lessons()[to_size(options.only - 1)].compares_schemes)
+    refuse("--text: lesson {} measures no perplexity: leave it out, or choose lesson 4", options.only);
 }
 
 void give_lesson(const bench_lessons_options& options, const bench::lesson& which, const bench::lesson_place& place) {
@@ -113,6 +130,7 @@ void give_lesson(const bench_lessons_options& options, const bench::lesson& whic
 }
 
 int bench_lessons(const bench_lessons_options& options) {
+  check_text(options);
   if (!options.out.empty()) make_chosen_folder(options.out);
   const std::string text(options.text.empty() ? "" : mapped_file(options.text).text());
   thread_pool pool(thread_count(options.model));
@@ -131,17 +149,18 @@ int bench_lessons(const bench_lessons_options& options) {
     return load_with_progress(model, chosen, pool);
   };
   bench::lesson_place place{open_in, compute{pool, kernels()}};
-  const bool is_quantized = is_packed(open_model(model).tensors);
+  const model_files files = open_model(model);
   if (!options.model.quant.empty())
     place.scheme = options.model.quant;
-  else if (is_quantized)
+  else if (is_packed(files.tensors))
     place.scheme = load_with_progress(model, {}, pool)->quantization;
   place.keep = options.model.keep;
   place.model = model;
   place.text = text;
   place.check = check_interrupt;
   // What cannot be taught or opened is refused before anything is printed.
-  const auto lessons = chosen_lessons(options, is_quantized);
+  const auto lessons = chosen_lessons(options, files);
+  if (!options.text.empty()) (void)load_tokenizer(model);
   (void)place.open(place.scheme, {});
   if (!options.json) print(fmt::format("{}\n", bench::lesson_definitions));
   for (const bench::lesson* each : lessons) give_lesson(options, *each, place);

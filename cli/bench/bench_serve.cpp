@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
@@ -20,6 +22,7 @@
 #include "bench/trace.hpp"
 #include "cli/bench/benches.hpp"
 #include "cli/bench/serve_load.hpp"
+#include "cli/interrupt.hpp"
 #include "cli/output.hpp"
 #include "transport/http/http_client.hpp"
 
@@ -27,6 +30,8 @@ namespace troupe {
 namespace {
 
 using json = nlohmann::ordered_json;
+
+constexpr int most_requests = 1 << 20;  // of a load
 
 struct bench_serve_options {
   std::string url = "http://127.0.0.1:8000";
@@ -89,25 +94,33 @@ std::string text_prompt(const std::vector<token_id>& tokens) {
   return text;
 }
 
-/// Prompts and answers of random lengths, at random times where there is a rate.
-std::vector<bench::timed_request> random_requests(const bench_serve_options& options, double rate) {
-  std::mt19937 random(options.seed);
+/// Of the tokens of a load, counted from 0, whose n-th request adds n to it. No prompt begins as one of an earlier
+/// load: the server may still have that one in its prefix cache.
+std::uint64_t token_seed(const bench_serve_options& options, std::size_t load) {
+  return (std::uint64_t{options.seed} << 32) + load * most_requests;
+}
+
+/// Prompts and answers of random lengths, at random times where there is a rate. All loads have the same lengths.
+std::vector<bench::timed_request> random_requests(const bench_serve_options& options, double rate, std::size_t load) {
+  std::mt19937 random(options.seed), pauses(options.seed);
   std::uniform_int_distribution<int> prompt(options.prompt_min, options.prompt_max);
   std::uniform_int_distribution<int> answer(options.answer_min, options.answer_max);
   std::exponential_distribution<double> pause(rate > 0 ? rate : 1);
   std::vector<bench::timed_request> requests;
   double at = 0;
   for (int i = 0; i < options.requests; ++i) {
-    const auto seed = (std::uint64_t{options.seed} << 32) + static_cast<std::uint64_t>(i);
+    const auto seed = token_seed(options, load) + static_cast<std::uint64_t>(i);
     requests.push_back({at, bench::random_tokens(prompt(random), options.vocabulary, seed), answer(random)});
-    if (rate > 0) at += pause(random);
+    if (rate > 0) at += pause(pauses);
   }
   return requests;
 }
 
-std::vector<bench::timed_request> traced_requests(const bench_serve_options& options, double rate) {
+std::vector<bench::timed_request> traced_requests(const bench_serve_options& options, double rate, std::size_t load) {
   const auto trace = bench::read_trace(options.trace, to_size(options.requests));
-  return bench::load_of(trace, {.context = options.context, .vocab = options.vocabulary, .rate = rate});
+  return bench::load_of(
+      trace,
+      {.context = options.context, .vocab = options.vocabulary, .rate = rate, .seed = token_seed(options, load)});
 }
 
 std::vector<json> fields_of(const bench_serve_options& options) {
@@ -133,45 +146,69 @@ std::string body_of(const bench::timed_request& request, const std::string& mode
 }
 
 std::vector<load_request> requests_of(const bench_serve_options& options, const std::vector<std::string>& models,
-                                      double rate) {
+                                      double rate, std::size_t load) {
   const auto fields = fields_of(options);
   std::mt19937 random(options.seed);
   std::vector<load_request> requests;
-  for (const auto& each : options.trace.empty() ? random_requests(options, rate) : traced_requests(options, rate)) {
-    const auto drawn = random();
-    requests.push_back(
-        {.at = each.at,
-         .prompt_tokens = static_cast<std::int64_t>(each.prompt.size()),
-         .body = body_of(each, models[drawn % models.size()], fields[drawn % fields.size()], options.text)});
+  for (const auto& each :
+       options.trace.empty() ? random_requests(options, rate, load) : traced_requests(options, rate, load)) {
+    const auto& model = models[random() % models.size()];
+    const auto& own = fields[random() % fields.size()];
+    requests.push_back({.at = each.at,
+                        .prompt_tokens = static_cast<std::int64_t>(each.prompt.size()),
+                        .body = body_of(each, model, own, options.text)});
   }
   return requests;
 }
 
 bench::serve_figures measure(const bench_serve_options& options, const std::vector<std::string>& models,
-                             const std::string& name, double rate, int clients) {
-  serve_load load(base_of(options), headers_of(options), requests_of(options, models, rate), to_size(clients));
+                             const std::string& name, double rate, int clients, std::size_t number) {
+  serve_load load(base_of(options), headers_of(options), requests_of(options, models, rate, number), to_size(clients));
   const auto results = load.run();
   const double seconds = load.seconds();
   return bench::figures_of(name, results, seconds, options.goal);
 }
 
+/// A device or a pipe; a file is replaced instead.
+bool is_written_into(const std::string& file) {
+  std::error_code ignored;
+  return std::filesystem::is_other(file, ignored);
+}
+
 /// Before the load, not after it.
-void check_folder_of(const char* option, const std::string& file) {
+void check_file(const char* option, const std::string& file) {
   if (file.empty()) return;
   const auto folder = std::filesystem::absolute(file).parent_path();
   if (!is_folder(folder)) refuse("{}: {}: there is no such folder: make it first", option, folder.string());
+  if (is_folder(file)) refuse_to_write(file, EISDIR);
+  if (::access(is_written_into(file) ? file.c_str() : folder.c_str(), W_OK) != 0) refuse_to_write(file, errno);
+}
+
+/// A file is written after each load, so that a later one that is stuck takes no figures with it; what is written into
+/// gets them once.
+void write_figures(const bench_serve_options& options, const std::vector<bench::serve_figures>& all, bool is_end) {
+  std::string list;
+  for (const auto& each : all) list += (list.empty() ? "" : ",\n") + bench::to_json(each);
+  const auto write = [&](const std::string& file, const std::string& text) {
+    if (!file.empty() && is_written_into(file) == is_end) write_chosen_file(file, text);
+  };
+  write(options.out, "[" + list + "]\n");
+  write(options.plot, bench::latency_plot(all));
 }
 
 int bench_serve(const bench_serve_options& options) {
   if (options.prompt_max < options.prompt_min || options.answer_max < options.answer_min)
     refuse("--prompt-max and --answer-max should not be below --prompt-min and --answer-min");
-  check_folder_of("--out", options.out);
-  check_folder_of("--plot", options.plot);
+  check_file("--out", options.out);
+  check_file("--plot", options.plot);
   const auto models = options.models.empty() ? std::vector{first_model(options)} : options.models;
+  const interrupt_guard guard;
   std::vector<bench::serve_figures> all;
   const auto add = [&](const std::string& name, double rate, int clients) {
-    all.push_back(measure(options, models, name, rate, clients));
+    if (is_interrupted()) return;
+    all.push_back(measure(options, models, name, rate, clients, all.size()));
     print(options.json ? bench::to_json(all.back()) + "\n" : bench::to_text(all.back()));
+    write_figures(options, all, false);
   };
   for (const int clients : options.concurrency) add(fmt::format("concurrency {}", clients), 0, clients);
   for (const double rate : options.rates) add(fmt::format("rate {:g}", rate), rate, 0);
@@ -179,10 +216,8 @@ int bench_serve(const bench_serve_options& options) {
     add("concurrency 16", 0, 16);
   else if (all.empty())
     add("rate 1", 1, 0);
-  std::string list;
-  for (const auto& each : all) list += (list.empty() ? "" : ",\n") + bench::to_json(each);
-  if (!options.out.empty()) write_chosen_file(options.out, "[" + list + "]\n");
-  if (!options.plot.empty()) write_chosen_file(options.plot, bench::latency_plot(all));
+  write_figures(options, all, true);
+  check_interrupt();
   const bool failed = std::any_of(all.begin(), all.end(), [](const auto& each) { return each.failed > 0; });
   return failed ? 1 : 0;
 }
@@ -211,14 +246,25 @@ void add_bench_serve(CLI::App& group, command& chosen) {
       ->delimiter(',')
       ->check(CLI::Range(1e-3, 1e5))
       ->type_name("R,...");
-  own.add_option("--trace", options.trace, "a recorded load: Azure's CSV or Mooncake's JSON lines")->type_name("FILE");
-  own.add_option("--requests", options.requests, "requests of each load [128]")->check(CLI::Range(1, 1 << 20));
-  own.add_option("--prompt-min", options.prompt_min, "tokens of the shortest prompt [64]")->check(tokens);
-  own.add_option("--prompt-max", options.prompt_max, "tokens of the longest prompt [256]")->check(tokens);
-  own.add_option("--answer-min", options.answer_min, "tokens of the shortest answer [16]")->check(tokens);
-  own.add_option("--answer-max", options.answer_max, "tokens of the longest answer [128]")->check(tokens);
+  CLI::Option* const trace =
+      own.add_option("--trace", options.trace, "a recorded load: Azure's CSV or Mooncake's JSON lines")
+          ->type_name("FILE");
+  own.add_option("--requests", options.requests, "requests of each load [128]")->check(CLI::Range(1, most_requests));
+  own.add_option("--prompt-min", options.prompt_min, "tokens of the shortest prompt [64]")
+      ->check(tokens)
+      ->excludes(trace);
+  own.add_option("--prompt-max", options.prompt_max, "tokens of the longest prompt [256]")
+      ->check(tokens)
+      ->excludes(trace);
+  own.add_option("--answer-min", options.answer_min, "tokens of the shortest answer [16]")
+      ->check(tokens)
+      ->excludes(trace);
+  own.add_option("--answer-max", options.answer_max, "tokens of the longest answer [128]")
+      ->check(tokens)
+      ->excludes(trace);
   own.add_option("--context", options.context, "tokens that a trace's lengths are scaled to [512]")
-      ->check(CLI::Range(32, 1 << 20));
+      ->check(CLI::Range(32, 1 << 20))
+      ->needs(trace);
   own.add_option("--vocabulary", options.vocabulary, "prompts are random tokens below this [256]")
       ->check(CLI::Range(2, 1 << 20));
   own.add_flag("--text", options.text, "prompts are words, about a token each: for servers that take no tokens");

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/timing.hpp"
+#include "cli/interrupt.hpp"
 #include "cli/output.hpp"
 
 namespace troupe {
@@ -21,10 +22,17 @@ void read_count(const stream_json& from, const char* key, std::int64_t& to) {
     to = found->get<std::int64_t>();
 }
 
+/// Of a chunk that is a piece of the answer.
+bool has_text(const stream_json& chunk) {
+  const auto& first = chunk["choices"].front();
+  const auto text = first.is_object() ? first.find("text") : first.end();
+  return text != first.end() && text->is_string() && *text != "";
+}
+
 /// Takes what a chunk says of the answer as a whole. True if the chunk is a piece of it.
 bool read_chunk(const stream_json& chunk, served_request& result) {
   if (const auto error = chunk.find("error"); error != chunk.end() && !error->is_null())
-    result.error = json_line(*error).substr(0, 300);
+    result.error = json_line(*error);
   if (const auto usage = chunk.find("usage"); usage != chunk.end() && usage->is_object()) {
     read_count(*usage, "prompt_tokens", result.prompt_tokens);
     read_count(*usage, "completion_tokens", result.answer_tokens);
@@ -36,11 +44,9 @@ bool read_chunk(const stream_json& chunk, served_request& result) {
 }  // namespace
 
 serve_load::serve_load(http_url server, http_headers headers, std::vector<load_request> requests, std::size_t clients)
-    : client_(std::move(server)),
-      headers_(std::move(headers)),
-      requests_(std::move(requests)),
-      clients_(clients),
-      results_(requests_.size()) {}
+    : client_(std::move(server)), headers_(std::move(headers)), requests_(std::move(requests)), clients_(clients) {
+  results_.reserve(requests_.size());
+}
 
 std::vector<served_request> serve_load::run() {
   began_ = bench::now();
@@ -48,8 +54,19 @@ std::vector<served_request> serve_load::run() {
     while (next_ < std::min(clients_, requests_.size())) send(next_++);
   else
     for (std::size_t i = 0; i < requests_.size(); ++i) client_.after(requests_[i].at, [this, i] { send(i); });
+  watch_for_interrupts();
   client_.run();
+  for (served_request* const each : under_way_) each->error = "interrupted";
   return std::move(results_);
+}
+
+void serve_load::watch_for_interrupts() {
+  client_.after(0.1, [this] {
+    if (is_interrupted())
+      client_.stop();
+    else
+      watch_for_interrupts();
+  });
 }
 
 double serve_load::seconds() const {
@@ -58,7 +75,8 @@ double serve_load::seconds() const {
 
 void serve_load::send(std::size_t index) {
   const load_request& request = requests_[index];
-  served_request& result = results_[index];
+  served_request& result = results_.emplace_back();
+  under_way_.insert(&result);
   const auto stream = std::make_shared<answer_stream>();
   result.prompt_tokens = request.prompt_tokens;
   result.sent = seconds();
@@ -87,11 +105,13 @@ void serve_load::take_line(served_request& result, answer_stream& stream, std::s
   line.remove_prefix(data.size());
   const stream_json chunk = stream_json::parse(line, nullptr, false);
   if (chunk.is_object()) {
-    if (read_chunk(chunk, result)) note_piece(result);
+    if (!read_chunk(chunk, result)) return;
+    note_piece(result);
+    if (has_text(chunk)) ++stream.pieces;
   } else if (line.find("[DONE]") != line.npos) {
     stream.done = true;
   } else {
-    result.error = fmt::format("a chunk is no JSON object: {}", line.substr(0, 300));
+    result.error = fmt::format("a chunk is no JSON object: {}", line);
   }
 }
 
@@ -108,7 +128,10 @@ void serve_load::end(served_request& result, const answer_stream& stream, const 
   if (!error.empty()) result.error = error;
   if (stream.status != 200 && result.error.empty()) result.error = fmt::format("{}: {}", stream.status, stream.refusal);
   if (result.error.empty() && (!stream.done || result.first == 0)) result.error = "the stream ended early";
-  if (result.answer_tokens == 0) result.answer_tokens = static_cast<std::int64_t>(result.gaps.size()) + 1;
+  result.error = one_line(result.error.substr(0, 300));  // it may be the server's, and goes to a terminal
+  if (result.answer_tokens == 0) result.answer_tokens = stream.pieces;
+  under_way_.erase(&result);
+  if (++ended_ == requests_.size()) client_.stop();  // it would wait for the next look at interrupts
   if (clients_ > 0 && next_ < requests_.size()) send(next_++);
 }
 

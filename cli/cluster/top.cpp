@@ -36,19 +36,17 @@ class key_reader {
   key_reader()
       : active_(::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1 &&
                 ::tcgetattr(STDIN_FILENO, &before_) == 0) {
-    if (!active_) return;
-    termios now = before_;
-    now.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
-    ::tcsetattr(STDIN_FILENO, TCSANOW, &now);
+    if (active_) take_keys(before_);
   }
   ~key_reader() {
-    if (active_) ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
+    if (active_ && is_in_front()) ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
   }
   key_reader(const key_reader&) = delete;
   key_reader& operator=(const key_reader&) = delete;
 
   /// Waits; true once q was typed.
   bool quits_within(std::chrono::milliseconds longest) const {
+    if (active_ && is_in_front()) take_keys_again();
     pollfd input{STDIN_FILENO, POLLIN, 0};
     char key = 0;
     const int ready = ::poll(&input, active_ ? 1 : 0, static_cast<int>(longest.count()));
@@ -56,6 +54,21 @@ class key_reader {
   }
 
  private:
+  static void take_keys(termios modes) {
+    modes.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+    ::tcsetattr(STDIN_FILENO, TCSANOW, &modes);
+  }
+  /// After Ctrl-Z and fg the shell has made the terminal give lines.
+  static void take_keys_again() {
+    termios now{};
+    if (::tcgetattr(STDIN_FILENO, &now) == 0 && (now.c_lflag & ICANON) != 0) take_keys(now);
+  }
+  /// Who changes a terminal from behind is stopped. None is in front in one that controls no processes.
+  static bool is_in_front() {
+    const pid_t front = ::tcgetpgrp(STDIN_FILENO);
+    return front < 0 || front == ::getpgrp();
+  }
+
   termios before_{};
   bool active_;
 };
@@ -75,14 +88,29 @@ std::size_t count_lines(const shown_parts& parts) {
                          [](std::size_t sum, const auto& part) { return sum + part.size(); });
 }
 
-/// With as many jobs as there are rows for, but some in any case: how many more there are is said behind them.
-shown_parts parts_for(const nlohmann::ordered_json& status, std::size_t rows) {
-  constexpr std::size_t fewest = 2;
-  for (std::size_t jobs = std::max(rows, fewest);; --jobs) {
-    shown_parts parts;
-    for (const std::string& part : status_parts(status, jobs)) parts.push_back(lines_of(part));
-    if (jobs == fewest || count_lines(parts) <= rows) return parts;
+shown_parts parts_of(const nlohmann::ordered_json& status, std::size_t most_jobs) {
+  shown_parts parts;
+  for (const std::string& part : status_parts(status, most_jobs)) parts.push_back(lines_of(part));
+  return parts;
+}
+
+/// To how many lines the longest parts are to be cut, so that all have so many together.
+std::size_t fair_lines(shown_parts parts, std::size_t rows) {
+  std::size_t most = rows;
+  while (most > 0 && count_lines(parts) > rows) {
+    --most;
+    for (auto& part : parts) part.resize(std::min(part.size(), most));
   }
+  return most;
+}
+
+/// With as many jobs as the other tables leave rows for, but some in any case: how many more there are is said behind
+/// them.
+shown_parts parts_for(const nlohmann::ordered_json& status, std::size_t rows) {
+  constexpr std::size_t fewest = 2, around = 2;  // the table's head, and what says how many more there are
+  shown_parts parts = parts_of(status, rows);
+  const std::size_t most = fair_lines(parts, rows);
+  return parts.back().size() <= most ? parts : parts_of(status, std::max(most, fewest + around) - around);
 }
 
 /// So that all parts together have so many lines: the longest part loses most.

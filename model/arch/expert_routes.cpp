@@ -71,13 +71,16 @@ std::vector<std::int64_t>::iterator expert_routes::keep_best_groups(const Worth&
 void expert_routes::choose_for(const float* scores, const float* biases, const float* factors, std::span<visit> into) {
   order_.resize(to_size(experts_));
   std::iota(order_.begin(), order_.end(), 0);
-  float total = weigh(scores);
+  const float all = weigh(scores);
   const auto weight = [&](std::int64_t expert) { return weights_[to_size(expert)]; };
-  const auto worth = [&](std::int64_t expert) { return biases ? weight(expert) + biases[expert] : scores[expert]; };
+  const auto worth = [&](std::int64_t expert) {
+    return biases ? weight(expert) / all + biases[expert] : scores[expert];
+  };
   const auto end_of_taken = order_.begin() + static_cast<std::ptrdiff_t>(taken_);
   std::partial_sort(order_.begin(), end_of_taken, keep_best_groups(worth),
                     [&](std::int64_t a, std::int64_t b) { return worth(a) != worth(b) ? worth(a) > worth(b) : a < b; });
   std::sort(order_.begin(), end_of_taken);
+  float total = all;
   if (whole_)
     total = std::accumulate(order_.begin(), end_of_taken, 0.0f,
                             [&](float sum, std::int64_t expert) { return sum + weight(expert); });

@@ -13,9 +13,13 @@ constexpr std::string_view parallel_parts =
 
 constexpr std::string_view gemma4 =
     "layers whose heads differ, or that share keys and values, are computed by processors alone so far";
-constexpr std::string_view nemotron =
+constexpr std::string_view other_mlps =
     "layers without an mlp, and mlps of squared relus, are computed by processors alone so far";
 constexpr std::string_view latent = "latent attention is computed by processors alone so far";
+
+bool has_other_mlps(const model_config& config) {
+  return !config.file.layers.empty() || config.activation == activation_kind::squared_relu;
+}
 
 /// Whether they have their gates in one scheme, and so their other matrices.
 bool are_alike(const std::vector<expert_weights>& experts) {
@@ -33,7 +37,7 @@ std::string_view gpus_lack(const loaded_model& model) {
   if (config.attention_sinks || config.activation == activation_kind::clamped_silu)
     return "attention sinks and gpt-oss's experts are computed by processors alone so far";
   if (config.is_latent()) return latent;
-  if (!config.file.layers.empty()) return nemotron;
+  if (has_other_mlps(config)) return other_mlps;
   if (config.experts.count > 0 && (config.widest_mlp() > 0 || config.experts.sigmoid_shares))
     return "experts with an mlp beside them, or chosen by sigmoids, are computed by processors alone so far";
   if (config.parallel) return parallel_parts;
@@ -48,7 +52,7 @@ std::string_view gpus_lack(const loaded_model& model) {
 std::string_view gpus_lack_for_training(const model_config& config) {
   if (config.keeps_states() || config.attention_gate) return states;
   if (config.is_latent()) return latent;
-  if (!config.file.layers.empty()) return nemotron;
+  if (has_other_mlps(config)) return other_mlps;
   if (config.has_uncommon_heads()) return gemma4;
   if (config.experts.count > 0) return "the model is a mixture of experts, which only processors train so far";
   return config.parallel ? parallel_parts : std::string_view();

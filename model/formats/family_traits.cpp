@@ -34,7 +34,7 @@ void set_gpt_oss_traits(model_config& config) {
   config.qkv_bias = config.out_bias = config.mlp_bias = config.attention_sinks = true;
 }
 
-void set_nemotron_traits(model_config& config) {
+void set_squared_relus(model_config& config) {
   config.activation = activation_kind::squared_relu;
   config.gated_mlp = false;
 }
@@ -47,7 +47,8 @@ void set_cohere_traits(model_config& config) {
 void set_expert_traits(std::string_view family, model_config& config) {
   config.experts.whole_shares = family != "qwen2moe" && family != "olmoe";
   config.experts.shared_gate = family == "qwen2moe" || family == "qwen35moe" || family == "qwen3next";
-  config.experts.sigmoid_shares = config.experts.choice_bias = family == "glm4moe" || family == "lfm2moe";
+  config.experts.sigmoid_shares = family == "glm4moe" || family == "lfm2moe" || family == "minimax-m2";
+  config.experts.choice_bias = config.experts.sigmoid_shares || family == "ernie4_5-moe";
 }
 
 }  // namespace
@@ -62,19 +63,21 @@ void detail::set_family_traits(model_config& config) {
     return std::find(names.begin(), names.end(), family) != names.end();
   };
   const bool is_cohere = family.starts_with("cohere"), is_olmo = is_one_of({"olmo2", "olmo3"});
+  const bool norms_outputs_alone = is_olmo || family == "exaone4";
   config.qkv_bias = is_one_of({"qwen2", "qwen2moe"});
-  config.file.turns_neighbours = is_cohere || is_one_of({"glm", "glm4", "ernie4_5"});
-  config.input_norms = !is_olmo;
-  config.output_norms = is_olmo || family == "glm4";
-  config.joint_qk_norm = is_olmo || family == "olmoe";
-  config.qk_norm = config.joint_qk_norm || family.starts_with("qwen3") || family.starts_with("lfm2");
+  config.file.turns_neighbours = is_cohere || is_one_of({"glm", "glm4", "ernie4_5", "ernie4_5-moe"});
+  config.input_norms = !norms_outputs_alone;
+  config.output_norms = norms_outputs_alone || family == "glm4";
+  config.joint_qk_norm = is_olmo || is_one_of({"olmoe", "minimax-m2"});
+  config.qk_norm =
+      config.joint_qk_norm || family.starts_with("qwen3") || family.starts_with("lfm2") || family == "exaone4";
   config.attention_gate = has_delta_layers(family);
   set_expert_traits(family, config);
   if (family == "gpt2") set_gpt2_traits(config);
   if (family.starts_with("gemma")) set_gemma_traits(config);
   if (family == "gpt-oss") set_gpt_oss_traits(config);
   if (is_cohere) set_cohere_traits(config);
-  if (family == "nemotronh") set_nemotron_traits(config);
+  if (is_one_of({"nemotronh", "arcee"})) set_squared_relus(config);
 }
 
 /// Norms take a common factor out of their rows again. So instead of all that is added to the rows being multiplied by

@@ -36,7 +36,7 @@ bool is_row_norm(const wanted_weight& weight) {
 /// llama.cpp rotates neighbours, so its conversion interleaves the two halves of each llama head. What it calls llama,
 /// too, has other names in folders.
 bool is_interleaved(const model_config& config) {
-  for (const std::string_view family : {"llama", "mistral", "mixtral", "ministral3", "smollm3"})
+  for (const std::string_view family : {"llama", "mistral", "mixtral", "ministral3", "smollm3", "arcee"})
     if (config.family == family) return true;
   return is_granite(config) || is_nemotron(config);
 }
@@ -296,6 +296,7 @@ weight_place place_of(const wanted_weight& weight, const model_config& config, n
   if (names == naming::gpt2) place.transposed = weight.layer >= 0 && !weight.vector;
   if (names == naming::gguf && config.delta.is_state_space) place.columns = columns_in_gguf(config.delta, weight.part);
   place.is_flat = names == naming::gguf && weight.part == "mlp.shared_gate";
+  if (weight.part == "mlp.choice_bias") place.has_unit = names != naming::gguf && config.family == "ernie4_5-moe";
   if (names == naming::hugging_face && adds_one(config) && is_row_norm(weight)) place.plus = 1;
   if (weight.part == "mlp.router_norm") place.times = 1 / std::sqrt(static_cast<float>(config.hidden));
   const auto kind = linear_from_name(weight.part);

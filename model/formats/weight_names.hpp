@@ -54,7 +54,7 @@ struct weight_place {
   std::int64_t step = 1;     ///< from one of our outputs to the next: 2 where those of two layers take turns
   std::int64_t members = 0;  ///< > 0: the tensor has a dimension more, in front: so many experts' or heads' matrices
                              ///< or vectors, one of them ours
-  bool has_unit = false;     ///< there is a dimension of one between outputs and inputs
+  bool has_unit = false;     ///< there is a dimension of one before the last
   bool is_flat = false;      ///< a matrix of one row that the file has as a vector
   std::int64_t columns = 0;  ///< > 0: a vector that the file has as a matrix of so many columns
   float plus = 0;            ///< is added to what the file has

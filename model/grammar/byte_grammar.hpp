@@ -51,6 +51,11 @@ struct byte_grammar {
     return std::span(edges).subspan(first_edge[i], first_edge[i + 1] - first_edge[i]);
   }
   const rule& rule_of(const grammar_edge& call) const { return rules[to_size(call.rule)]; }
+  /// Of memory, about.
+  std::size_t size() const {
+    return edges.size() * sizeof(grammar_edge) + rules.size() * sizeof(rule) +
+           height.size() * (sizeof(first_edge[0]) + sizeof(height[0]) + 1);
+  }
   /// Finds out what is known of each state, from edges, rules and alphabet.
   void measure();
 };

@@ -2,167 +2,168 @@
 
 #include <algorithm>
 #include <cmath>
+#include <compare>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe::detail {
 namespace {
 
 using piece = grammar_builder::piece;
 
-constexpr std::int64_t most_whole = 999'999'999'999'999;  // 15 digits
-constexpr std::int64_t most_with_fraction = 999'999'999;  // 9 digits, so that 6 are left behind the point
-constexpr std::size_t most_fraction = 6;
-constexpr int any_digits = 15;
-
-piece digit(grammar_builder& to, char low, char high) {
-  return to.bytes(static_cast<std::uint8_t>(low), static_cast<std::uint8_t>(high));
-}
+constexpr std::int32_t most_whole = 19;          // digits before the point
+constexpr std::int32_t most_compared = 15;       // digits of a number with a fraction: each is a double of its own
+constexpr std::size_t most_with_exponent = 118;  // digits of the largest number that is written with an exponent
 
 piece digits(grammar_builder& to, std::int32_t least, std::int32_t most) {
-  return to.repeat(digit(to, '0', '9'), least, most);
+  return to.repeat(to.bytes('0', '9'), least, most);
 }
 
-/// Digits of equal length, from `low` to `high`. Read from `from` on, so that numbers of all lengths begin at one
-/// place.
-void add_equal_length(grammar_builder& to, std::string_view low, std::string_view high, std::int32_t from,
-                      std::int32_t end) {
-  const auto read = [&](char first, char last, std::int32_t next) {
-    to.join_by_bytes(from, static_cast<std::uint8_t>(first), static_cast<std::uint8_t>(last), next);
-  };
-  if (low.size() == 1) return read(low[0], high[0], end);
-  const auto rest = static_cast<std::int32_t>(low.size()) - 1;
-  const std::string nines(low.size() - 1, '9'), zeros(low.size() - 1, '0');
-  const auto read_then = [&](char first, std::string_view least, std::string_view most) {
-    const std::int32_t next = to.state();
-    read(first, first, next);
-    add_equal_length(to, least, most, next, end);
-  };
-  if (low[0] == high[0]) return read_then(low[0], low.substr(1), high.substr(1));
-  const bool whole_low = low.substr(1) == zeros, whole_high = high.substr(1) == nines;
-  if (!whole_low) read_then(low[0], low.substr(1), nines);
-  if (!whole_high) read_then(high[0], zeros, high.substr(1));
-  const char first = static_cast<char>(low[0] + !whole_low), last = static_cast<char>(high[0] - !whole_high);
-  if (first > last) return;
-  const std::int32_t next = to.state();
-  read(first, last, next);
-  to.join(next, digits(to, rest, rest), end);
+std::int32_t length_of(const number_bound& bound) {
+  return static_cast<std::int32_t>(bound.value.whole.size());
 }
 
-std::int64_t largest_of_length(std::int32_t length) {
-  std::int64_t result = 0;
-  for (std::int32_t i = 0; i < length; ++i) result = 10 * result + 9;
-  return result;
-}
-
-/// Whole numbers without a sign.
-piece whole_piece(grammar_builder& to, std::int64_t low, std::int64_t high) {
-  const piece result{to.state(), to.state()};
-  if (low == 0) {
-    to.join_by_bytes(result.from, '0', '0', result.to);
-    low = 1;
-  }
-  while (low <= high) {
-    const std::string first = std::to_string(low);
-    const auto length = static_cast<std::int32_t>(first.size());
-    std::int64_t last = std::min(high, largest_of_length(length));
-    if (low == largest_of_length(length - 1) + 1 && last == largest_of_length(length)) {  // all of some lengths
-      std::int32_t longest = length;
-      while (largest_of_length(longest + 1) <= high) ++longest;
-      const std::int32_t next = to.state();
-      to.join_by_bytes(result.from, '1', '9', next);
-      to.join(next, digits(to, length - 1, longest - 1), result.to);
-      last = largest_of_length(longest);
-    } else {
-      add_equal_length(to, first, std::to_string(last), result.from, result.to);
-    }
-    low = last + 1;
-  }
-  return result;
-}
-
-/// The digits behind the point of a number whose whole part is that of a bound, or of both.
-class fraction_writer {
+/// Numbers without a sign, between two that have none either. A byte leads from each state to one other at most, so
+/// that many alternatives may begin with a number.
+class range_writer {
  public:
-  fraction_writer(grammar_builder& to, const number_bound* low, const number_bound* high)
-      : to_(to), low_(low), high_(high), end_(to.state()) {}
+  range_writer(grammar_builder& to, number_bound low, std::optional<number_bound> high, number_kind kind)
+      : to_(to), low_(std::move(low)), high_(std::move(high)), kind_(kind), end_(to.state()) {}
 
   piece write() {
-    const piece result{to_.state(), end_};
-    if (may_end(0, low_, high_)) to_.join(result.from, end_);
-    if (const auto behind = place(0, low_, high_); behind) to_.join(result.from, to_.text("."), *behind);
+    const piece result{state_of({}), end_};
+    while (!open_.empty()) {
+      const auto [at, state] = open_.back();
+      open_.pop_back();
+      at.in_fraction ? write_fraction(at, state) : write_whole(at, state);
+    }
     return result;
   }
 
  private:
-  static char digit_of(const number_bound& bound, std::size_t at) {
-    return at < bound.value.fraction.size() ? bound.value.fraction[at] : '0';
-  }
-  static bool is_over(const number_bound& bound, std::size_t at) { return at >= bound.value.fraction.size(); }
+  /// What counts of the digits so far. `low`, `high`: how they compare with as many digits of the bounds.
+  struct place {
+    bool in_fraction = false;
+    std::int32_t digits = 0, behind_point = 0;
+    int low = 0, high = 0;
+    auto operator<=>(const place&) const = default;
+  };
 
-  /// The number ends with as many digits as `at`, all of them those of the bounds that still bind.
-  static bool may_end(std::size_t at, const number_bound* low, const number_bound* high) {
-    if (low && (!is_over(*low, at) || low->excluded)) return false;
-    return !high || !is_over(*high, at) || !high->excluded;
+  std::int32_t state_of(const place& at) {
+    const auto [known, is_new] = states_.try_emplace(at, -1);
+    if (!is_new) return known->second;
+    known->second = to_.state();
+    open_.emplace_back(at, known->second);
+    return known->second;
   }
 
-  /// The state before digit `at`; none where no digit may follow.
-  std::optional<std::int32_t> place(std::size_t at, const number_bound* low, const number_bound* high) {
-    if (at >= most_fraction) return std::nullopt;
-    const std::int32_t result = to_.state();
-    const char first = low ? digit_of(*low, at) : '0', last = high ? digit_of(*high, at) : '9';
-    for (char each = first; each <= last; ++each) {
-      const number_bound* still_low = low && each == first ? low : nullptr;
-      const number_bound* still_high = high && each == last ? high : nullptr;
-      if (!still_low && !still_high) {  // all digits up to the last bound are alike
-        const char until = high ? static_cast<char>(last - 1) : '9';
-        const auto more = static_cast<std::int32_t>(most_fraction - at - 1);
-        to_.join(result, to_.sequence({digit(to_, each, until), digits(to_, 0, more)}), end_);
-        each = until;
-        continue;
-      }
-      const std::int32_t behind = to_.state();
-      to_.join(result, digit(to_, each, each), behind);
-      if (may_end(at + 1, still_low, still_high)) to_.join(behind, end_);
-      if (const auto next = place(at + 1, still_low, still_high)) to_.join(behind, *next);
+  /// `behind`: the place behind a digit, if it may come. Neighbours that lead to the same one share an edge.
+  template <class Behind>
+  void join_digits(std::int32_t state, char from, Behind behind) {
+    const auto next_to = [](char digit) { return static_cast<char>(digit + 1); };
+    for (char first = from; first <= '9';) {
+      const std::optional<place> next = behind(first);
+      char last = first;
+      while (last < '9' && behind(next_to(last)) == next) last = next_to(last);
+      if (next)
+        to_.join_by_bytes(state, static_cast<std::uint8_t>(first), static_cast<std::uint8_t>(last), state_of(*next));
+      first = next_to(last);
     }
-    return result;
+  }
+
+  static int compared(char digit, const std::string& with, std::int32_t at, int so_far) {
+    if (so_far != 0) return so_far;
+    const char other = to_size(at) < with.size() ? with[to_size(at)] : '0';
+    return digit < other ? -1 : digit > other;
+  }
+
+  /// Of whole parts, one that is longer than a bound's is more.
+  std::optional<place> behind_whole(const place& at, char digit) const {
+    const auto against = [&](const number_bound& bound, int so_far) {
+      return at.digits < length_of(bound) ? compared(digit, bound.value.whole, at.digits, so_far) : 1;
+    };
+    if (at.digits >= (high_ ? length_of(*high_) : most_whole)) return std::nullopt;
+    return place{false, at.digits + 1, 0, against(low_, at.low), high_ ? against(*high_, at.high) : -1};
+  }
+
+  void write_whole(const place& at, std::int32_t state) {
+    const bool begins = at.digits == 0;
+    if (begins) {
+      const std::int32_t zero = to_.state();
+      to_.join_by_bytes(state, '0', '0', zero);
+      end_whole(*behind_whole(at, '0'), zero, 0);
+    } else {
+      end_whole(at, state, at.digits);
+    }
+    join_digits(state, begins ? '1' : '0', [&](char digit) { return behind_whole(at, digit); });
+  }
+
+  /// `counted`: digits of the whole part that do not leave room for others behind the point.
+  void end_whole(const place& at, std::int32_t state, std::int32_t counted) {
+    const int low = at.digits < length_of(low_) ? -1 : at.low;
+    const int high = high_ && at.digits == length_of(*high_) ? at.high : -1;
+    if (low < 0 || high > 0) return;
+    const place point{true, counted, 0, low, high};
+    if (may_end(point)) to_.join(state, end_);
+    if (kind_ == number_kind::any && counted < most_compared) to_.join(state, to_.text("."), state_of(settled(point)));
+  }
+
+  static bool is_over(const number_bound& bound, const place& at) {
+    return to_size(at.behind_point) >= bound.value.fraction.size();
+  }
+
+  /// Of digits that are those of a bound so far.
+  bool may_end(const place& at) const {
+    if (at.low == 0 && (!is_over(low_, at) || low_.excluded)) return false;
+    return at.high != 0 || !is_over(*high_, at) || !high_->excluded;
+  }
+
+  /// Places are one where nothing is left to be compared.
+  place settled(place at) const {
+    if (at.low == 0 && is_over(low_, at) && !low_.excluded) at.low = 1;
+    if (at.low != 0 && at.high != 0) at.behind_point = std::min(at.behind_point, 1);
+    return at;
+  }
+
+  std::optional<place> behind_fraction(const place& at, char digit) const {
+    const int low = compared(digit, low_.value.fraction, at.behind_point, at.low);
+    const int high = high_ ? compared(digit, high_->value.fraction, at.behind_point, at.high) : -1;
+    if (low < 0 || high > 0) return std::nullopt;
+    return settled({true, at.digits + 1, at.behind_point + 1, low, high});
+  }
+
+  void write_fraction(const place& at, std::int32_t state) {
+    if (at.behind_point > 0 && may_end(at)) to_.join(state, end_);
+    if (at.digits < most_compared) join_digits(state, '0', [&](char digit) { return behind_fraction(at, digit); });
   }
 
   grammar_builder& to_;
-  const number_bound *low_, *high_;
+  number_bound low_;
+  std::optional<number_bound> high_;
+  number_kind kind_;
   std::int32_t end_;
+  std::map<place, std::int32_t> states_;
+  std::vector<std::pair<place, std::int32_t>> open_;
 };
 
-piece any_fraction(grammar_builder& to) {
-  return to.optional(to.sequence({to.text("."), digits(to, 1, static_cast<std::int32_t>(most_fraction))}));
+/// `up`, `down`: whether the number may become larger by it, or smaller.
+piece exponent(grammar_builder& to, bool up, bool down) {
+  if (!up && !down) return to.nothing();
+  std::vector<piece> signs;
+  if (up) signs = {to.nothing(), to.text("+")};
+  if (down) signs.push_back(to.text("-"));
+  return to.optional(to.sequence({to.one_of_texts({"e", "E"}), to.any_of(signs), digits(to, 1, 2)}));
 }
 
-/// Numbers without a sign. `low` counts as 0 where it is missing.
-piece positive_piece(grammar_builder& to, const number_bound& low, const std::optional<number_bound>& high) {
-  std::vector<piece> parts;
-  const std::int64_t first = low.value.whole, last = high ? high->value.whole : most_with_fraction;
-  const bool whole_low = low.value.fraction.empty() && !low.excluded;
-  const auto with_fraction = [&](std::int64_t whole, const number_bound* least, const number_bound* most) {
-    return to.sequence({to.text(std::to_string(whole)), fraction_writer(to, least, most).write()});
-  };
-  if (high && first == last) return with_fraction(first, &low, &*high);
-  if (!whole_low) parts.push_back(with_fraction(first, &low, nullptr));
-  if (high) parts.push_back(with_fraction(last, nullptr, &*high));
-  const std::int64_t from = whole_low ? first : first + 1, until = high ? last - 1 : last;
-  if (from <= until) parts.push_back(to.sequence({whole_piece(to, from, until), any_fraction(to)}));
-  return to.any_of(parts);
-}
-
-bool is_below(const decimal& a, const decimal& b) {
-  return a.whole != b.whole ? a.whole < b.whole : a.fraction < b.fraction;
-}
-
-/// Of numbers without a sign: whether any lies between.
-bool is_empty(const number_bound& low, const std::optional<number_bound>& high) {
-  if (!high) return false;
-  if (is_below(high->value, low.value)) return true;
-  return !is_below(low.value, high->value) && (low.excluded || high->excluded);
+/// Any number without a sign.
+piece free_number(grammar_builder& to) {
+  const piece whole = to.any_of({to.text("0"), to.sequence({to.bytes('1', '9'), digits(to, 0, most_whole - 1)})});
+  const piece fraction = to.optional(to.sequence({to.text("."), digits(to, 1, most_compared)}));
+  return to.sequence({whole, fraction, exponent(to, true, true)});
 }
 
 std::optional<number_bound> mirrored(const std::optional<number_bound>& bound) {
@@ -179,7 +180,7 @@ void add_side(std::vector<piece>& parts, const std::optional<number_bound>& low,
   if (high && high->value.negative && !high->value.is_zero()) return;
   number_bound from;
   if (low && (!low->value.negative || low->value.is_zero())) from = *low;
-  if (!is_empty(from, high)) parts.push_back(write(from, high));
+  parts.push_back(write(from, high));
 }
 
 template <class Write>
@@ -193,70 +194,60 @@ piece both_sides(grammar_builder& to, const number_range& range, bool negative_z
   return to.any_of(parts);
 }
 
-std::int64_t reach_of(number_kind kind) {
-  return kind == number_kind::whole ? most_whole : most_with_fraction;
-}
-
-decimal decimal_of(double value, std::string_view where) {
-  decimal result;
-  result.negative = std::signbit(value);
-  const double size = std::fabs(value);
-  if (!(size <= static_cast<double>(most_whole)))
-    refuse("{}: {} has more than 15 digits: use a smaller one", where, value);
-  if (size == std::floor(size)) {
-    result.whole = static_cast<std::int64_t>(size);
-    return result;
-  }
-  const std::string text = fmt::format("{:.{}f}", size, most_fraction);
-  if (std::stod(text) != size || size > static_cast<double>(most_with_fraction))
-    refuse("{}: {} has more than 9 digits before the point or 6 behind it: use fewer", where, value);
-  result.whole = static_cast<std::int64_t>(size);
-  result.fraction = text.substr(text.find('.') + 1, text.find_last_not_of('0') - text.find('.'));
-  return result;
+/// `is_open`: the bound would only exclude what is farther from zero than it is. One that lies beyond all numbers
+/// without an exponent still excludes exponents, unless it lies beyond those, too.
+std::optional<number_bound> bound_of(decimal value, bool excluded, number_kind kind, bool is_open,
+                                     std::string_view where) {
+  if (value.whole.size() <= to_size(most_whole)) return number_bound{std::move(value), excluded};
+  if (!is_open) refuse("{}: has more than {} digits before the point: use fewer", where, most_whole);
+  if (kind == number_kind::whole || value.whole.size() > most_with_exponent) return std::nullopt;
+  value.whole = std::string(to_size(most_whole), '9');
+  return number_bound{std::move(value), false};
 }
 
 }  // namespace
 
-number_bound low_bound(double value, bool excluded, number_kind kind, std::string_view where) {
-  const std::int64_t reach = reach_of(kind);
-  if (value < static_cast<double>(-reach)) return {{.negative = true, .whole = reach, .fraction = {}}};
-  return {decimal_of(value, where), excluded};
+decimal whole_decimal(std::string_view text) {
+  const bool negative = text.starts_with('-');
+  return {.negative = negative, .whole = std::string(text.substr(negative)), .fraction = {}};
 }
 
-number_bound high_bound(double value, bool excluded, number_kind kind, std::string_view where) {
-  const std::int64_t reach = reach_of(kind);
-  if (value > static_cast<double>(reach)) return {{.negative = false, .whole = reach, .fraction = {}}};
-  return {decimal_of(value, where), excluded};
+decimal decimal_of(double value, std::string_view where) {
+  const double size = std::fabs(value);
+  decimal result{.negative = std::signbit(value), .whole = fmt::format("{:.0f}", std::floor(size)), .fraction = {}};
+  if (size == std::floor(size)) return result;
+  const std::size_t counted = result.whole == "0" ? 0 : result.whole.size();
+  const std::size_t left = to_size(most_compared) - std::min(counted, to_size(most_compared));
+  const std::string text = fmt::format("{:.{}f}", size, left);
+  if (std::stod(text) != size) refuse("{}: {} has more than {} digits: use fewer", where, value, most_compared);
+  result.whole = text.substr(0, text.find('.'));
+  result.fraction = text.substr(text.find('.') + 1, text.find_last_not_of('0') - text.find('.'));
+  return result;
+}
+
+std::optional<number_bound> low_bound(decimal value, bool excluded, number_kind kind, std::string_view where) {
+  const bool is_open = value.negative;
+  return bound_of(std::move(value), excluded, kind, is_open, where);
+}
+
+std::optional<number_bound> high_bound(decimal value, bool excluded, number_kind kind, std::string_view where) {
+  const bool is_open = !value.negative;
+  return bound_of(std::move(value), excluded, kind, is_open, where);
 }
 
 piece integer_piece(grammar_builder& to, const number_range& range) {
   return both_sides(to, range, false, [&](const number_bound& low, const std::optional<number_bound>& high) {
-    const bool above = low.excluded || !low.value.fraction.empty();
-    const std::int64_t first = low.value.whole + above;
-    std::int64_t last = high ? high->value.whole : most_whole;
-    if (high && high->excluded && high->value.fraction.empty()) --last;
-    return first <= last ? whole_piece(to, first, last) : to.any_of({});
+    return range_writer(to, low, high, number_kind::whole).write();
   });
 }
 
 piece number_piece(grammar_builder& to, const number_range& range) {
-  if (range.low || range.high) {
-    for (const auto* bound : {&range.low, &range.high})
-      if (*bound && (*bound)->value.whole > most_with_fraction)
-        refuse("a bound of a number has more than 9 digits: use a smaller one, or the type integer");
-    return both_sides(to, range, true, [&](const number_bound& low, const std::optional<number_bound>& high) {
-      return positive_piece(to, low, high);
-    });
-  }
-  byte_set signs;
-  signs['+'] = signs['-'] = true;
-  byte_set e;
-  e['e'] = e['E'] = true;
-  const piece whole = to.any_of({to.text("0"), to.sequence({digit(to, '1', '9'), digits(to, 0, any_digits - 1)})});
-  const piece exponent =
-      to.optional(to.sequence({to.one_of_bytes(e), to.optional(to.one_of_bytes(signs)), digits(to, 1, 2)}));
-  const piece fraction = to.optional(to.sequence({to.text("."), digits(to, 1, any_digits)}));
-  return to.sequence({to.optional(to.text("-")), whole, fraction, exponent});
+  return both_sides(to, range, true, [&](const number_bound& low, const std::optional<number_bound>& high) {
+    const bool from_zero = low.value.is_zero();
+    if (!high && from_zero && !low.excluded) return free_number(to);
+    const piece number = range_writer(to, low, high, number_kind::any).write();
+    return to.sequence({number, exponent(to, !high, from_zero)});
+  });
 }
 
 }  // namespace troupe::detail

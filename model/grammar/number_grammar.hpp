@@ -9,14 +9,18 @@
 
 namespace troupe::detail {
 
-/// A decimal number with few enough digits that every one like it is a double of its own.
 struct decimal {
   bool negative = false;
-  std::int64_t whole = 0;  ///< without the sign
-  std::string fraction;    ///< digits behind the point, without zeros at the end
+  std::string whole = "0";  ///< digits before the point
+  std::string fraction;     ///< those behind it, without zeros at the end
 
-  bool is_zero() const { return whole == 0 && fraction.empty(); }
+  bool is_zero() const { return whole == "0" && fraction.empty(); }
 };
+/// A whole number as JSON writes it: digits, and perhaps a minus before them.
+decimal whole_decimal(std::string_view text);
+/// Throws input_error, which calls the number `where`, if a number with so many digits might be the same double as
+/// another.
+decimal decimal_of(double value, std::string_view where);
 
 struct number_bound {
   decimal value;
@@ -28,14 +32,15 @@ struct number_range {
 
 enum class number_kind : std::uint8_t { whole, any };
 
-/// Bounds that a schema says; `where` is what an error calls them. One beyond all numbers that can be written with it
-/// excludes none of them: it becomes the last of those. Throws input_error where a bound has too many digits.
-number_bound low_bound(double value, bool excluded, number_kind kind, std::string_view where);
-number_bound high_bound(double value, bool excluded, number_kind kind, std::string_view where);
+/// Bounds that a schema says; `where` is what an error calls them. None of one beyond all numbers that can be written,
+/// which excludes none of them. Throws input_error where a bound excludes all.
+std::optional<number_bound> low_bound(decimal value, bool excluded, number_kind kind, std::string_view where);
+std::optional<number_bound> high_bound(decimal value, bool excluded, number_kind kind, std::string_view where);
 
-/// Whole numbers, of at most 15 digits where a bound is missing.
+/// Whole numbers of at most 19 digits, as those of 64 bits have.
 grammar_builder::piece integer_piece(grammar_builder& to, const number_range& range);
-/// Numbers with at most 15 digits; without bounds also with an exponent.
+/// Numbers with at most 15 digits before the point, and so many behind it; if they are compared with a bound, 15 in
+/// all. They have an exponent where it does not bring them nearer to a bound.
 grammar_builder::piece number_piece(grammar_builder& to, const number_range& range);
 
 }  // namespace troupe::detail

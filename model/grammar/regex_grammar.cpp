@@ -159,6 +159,8 @@ class regex_reader : notation_reader {
     static constexpr std::string_view names = "nrtfv0", values = "\n\r\t\f\v";
     if (const auto known = names.find(letter); letter != '\0' && known != names.npos) {
       ++at_;
+      if (letter == '0' && peek() >= '0' && peek() <= '9')
+        fail("octal numbers of characters are not supported: write \\x and two digits");
       return single(letter == '0' ? U'\0' : static_cast<char32_t>(values[known]));
     }
     if (in_class && take("b")) return single('\b');

@@ -83,11 +83,10 @@ std::vector<std::string> listed_texts(const json& schema, const std::string& whe
 
 class schema_writer {
  public:
-  schema_writer(grammar_builder& to, json schema, std::size_t& work)
-      : to_(to), text_(to), document_(std::move(schema), work) {}
+  schema_writer(grammar_builder& to, const schema_document& document) : to_(to), text_(to), document_(document) {}
 
-  rule_id write() {
-    const rule_id root = rule_of(document_.root(), "the schema");
+  rule_id write(const json& part) {
+    const rule_id root = rule_of(part, "the schema");
     while (!open_.empty()) {
       const auto [schema, rule, where] = std::move(open_.front());
       open_.pop_front();
@@ -267,7 +266,7 @@ class schema_writer {
 
   grammar_builder& to_;
   json_rules text_;
-  schema_document document_;
+  const schema_document& document_;
   std::map<std::string, rule_id> rules_;  ///< by the schema's text
   std::map<std::string, rule_id> references_;
   std::deque<open_rule> open_;
@@ -279,10 +278,15 @@ bool is_known_type(std::string_view type) {
   return type == "integer" || std::find(all_types.begin(), all_types.end(), type) != all_types.end();
 }
 
+rule_id write_schema(grammar_builder& to, const schema_document& document, const schema_json& part) {
+  return schema_writer(to, document).write(part);
+}
+
 rule_id read_schema(grammar_builder& to, std::string_view schema, std::size_t& work) {
-  json document = parse_json_as<schema_json>(schema, "the schema", schema_limits);
-  drop_nulls(document);
-  return schema_writer(to, std::move(document), work).write();
+  json root = parse_json_as<schema_json>(schema, "the schema", schema_limits);
+  drop_nulls(root);
+  const schema_document document(std::move(root), work);
+  return write_schema(to, document, document.root());
 }
 
 }  // namespace troupe::detail

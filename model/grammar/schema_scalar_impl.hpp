@@ -12,6 +12,9 @@ namespace troupe::detail {
 /// Whether rules can be made of a regular expression.
 bool can_be_written(const std::string& pattern);
 
+/// Whether a number can be held to a bound. `keyword`: minimum and so on.
+bool can_be_held(std::string_view keyword, const schema_json& bound);
+
 /// Others say nothing.
 bool is_known_format(std::string_view name);
 

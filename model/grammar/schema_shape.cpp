@@ -195,9 +195,13 @@ void check_schema_keywords(const schema_json& schema, const std::string& where) 
   }
 }
 
+bool is_constraining(std::string_view key) {
+  return is_in(constraining, key);
+}
+
 bool says_only(const schema_json& schema, std::string_view keyword) {
   for (const auto& [key, value] : schema.items())
-    if (key != keyword && (is_in(combining, key) || is_in(constraining, key))) return false;
+    if (key != keyword && (is_in(combining, key) || is_constraining(key))) return false;
   return schema.contains(keyword);
 }
 
@@ -221,7 +225,7 @@ std::vector<schema_json> schema_document::branches(const schema_json& schema, co
   json own = json::object();
   if (!schema.is_object()) return {own};
   for (const auto& [key, value] : schema.items())
-    if (is_in(constraining, key)) own[key] = value;
+    if (is_constraining(key)) own[key] = value;
   set_first_items(own, schema, where);
   branch_list all{own};
   if (const json* reference = member(schema, "$ref"))

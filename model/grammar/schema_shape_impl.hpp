@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "model/grammar/byte_grammar.hpp"
+
 namespace troupe::detail {
 
 using schema_json = nlohmann::ordered_json;
@@ -34,6 +36,9 @@ void check_schema_keywords(const schema_json& schema, const std::string& where);
 /// Whether a keyword of `schema` would constrain and is not supported.
 bool is_unsupported(std::string_view key, const schema_json& value, const schema_json& schema);
 
+/// Whether a keyword says of itself what a value must be; not by combining schemas.
+bool is_constraining(std::string_view key);
+
 /// Only annotations beside `keyword`.
 bool says_only(const schema_json& schema, std::string_view keyword);
 
@@ -55,5 +60,8 @@ class schema_document {
   schema_json root_;
   std::size_t& work_;
 };
+
+/// The rule of a part of a document, as read_schema has it of a whole one.
+grammar_builder::rule_id write_schema(grammar_builder& to, const schema_document& document, const schema_json& part);
 
 }  // namespace troupe::detail

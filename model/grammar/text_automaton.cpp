@@ -86,8 +86,10 @@ text_automaton::state text_automaton::find_next(state from, std::uint8_t byte) {
         if (edge.reads == kind::bytes && edge.low <= byte && byte <= edge.high) reach(edge.next, each.frame);
     }
   }
+  const std::size_t step = step_of(from, byte);
   const state result = close();
-  next_[to_size(from) * classes_ + class_of_[byte]] = result;
+  next_[step] = result;
+  visits_[step] = static_cast<std::uint16_t>(std::min<std::size_t>(visited_, UINT16_MAX));
   return result;
 }
 
@@ -108,7 +110,7 @@ void text_automaton::follow(way from) {
   for (auto e = first; e < last; ++e) {
     const grammar_edge& edge = grammar_->edges[e];
     if (edge.reads == kind::bytes)
-      reads = true;
+      reads = reads || grammar_->height[to_size(edge.next)] != byte_grammar::unreachable;
     else if (edge.reads == kind::nothing)
       reach(edge.next, from.frame);
     else
@@ -157,6 +159,7 @@ text_automaton::state text_automaton::close() {
     follow(next);
   }
   const state result = found_.size() > most_ways || too_many_ || (found_.empty() && !complete_) ? dead : intern();
+  visited_ = seen_.size();
   found_.clear();
   seen_.clear();
   complete_ = too_many_ = false;
@@ -178,6 +181,7 @@ text_automaton::state text_automaton::intern() {
   states_.push_back({static_cast<std::uint32_t>(ways_.size()), static_cast<std::uint32_t>(found_.size()), complete_});
   ways_.insert(ways_.end(), found_.begin(), found_.end());
   next_.resize(next_.size() + classes_, unknown);
+  visits_.resize(next_.size());
   by_content_.emplace(hash, result);
   return result;
 }
@@ -206,8 +210,8 @@ text_automaton::state text_automaton::short_sighted(state from, std::int32_t byt
 }
 
 std::size_t text_automaton::size() const {
-  return states_.size() * (sizeof(state_data) + 48 + classes_ * sizeof(state)) + ways_.size() * sizeof(way) +
-         frames_.size() * (2 * sizeof(frame) + 40);
+  return states_.size() * (sizeof(state_data) + 48 + classes_ * (sizeof(next_[0]) + sizeof(visits_[0]))) +
+         ways_.size() * sizeof(way) + frames_.size() * (2 * sizeof(frame) + 40);
 }
 
 void text_automaton::keep_only(std::span<state> kept) {
@@ -216,6 +220,7 @@ void text_automaton::keep_only(std::span<state> kept) {
   const auto ways = std::exchange(ways_, {});
   const auto frames = std::exchange(frames_, {});
   next_ = {};
+  visits_ = {};
   by_content_.clear();
   depths_.clear();
   by_frame_.clear();

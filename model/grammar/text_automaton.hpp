@@ -34,10 +34,13 @@ class text_automaton {
   std::size_t ways(state at) const { return at < 0 ? 0 : states_[to_size(at)].ways; }
   /// A number for the step from a state by a byte; bytes that no rule tells apart have one step.
   std::size_t step_of(state from, std::uint8_t byte) const { return to_size(from) * classes_ + class_of_[byte]; }
+  /// Places looked at to find where a step leads that was taken, be it nowhere. They depend on state and byte alone.
+  std::size_t visits(std::size_t step) const { return visits_[step]; }
   /// A state that reads the next `bytes` bytes in the same way, in which repetitions that end later count as endless.
   state short_sighted(state from, std::int32_t bytes);
 
-  /// Of memory, about.
+  const byte_grammar& grammar() const { return *grammar_; }
+  /// Of memory, about, without the grammar's.
   std::size_t size() const;
   /// Forgets all states but these, which get new numbers.
   void keep_only(std::span<state> kept);
@@ -83,8 +86,9 @@ class text_automaton {
   std::uint16_t class_of_[256];
   std::size_t classes_ = 0;
   std::vector<state_data> states_;
-  std::vector<way> ways_;    ///< of all states
-  std::vector<state> next_;  // [states, classes]
+  std::vector<way> ways_;              ///< of all states
+  std::vector<state> next_;            // [states, classes]
+  std::vector<std::uint16_t> visits_;  // [states, classes]
   std::unordered_multimap<std::uint64_t, state> by_content_;
   std::vector<frame> frames_;
   std::vector<std::int32_t> depths_;  ///< of frames
@@ -94,6 +98,7 @@ class text_automaton {
   // While a state is being made.
   std::vector<way> found_, open_;
   std::unordered_set<std::uint64_t> seen_;
+  std::size_t visited_ = 0;  ///< places, for the state made last
   bool complete_ = false, too_many_ = false;
 };
 

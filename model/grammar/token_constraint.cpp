@@ -13,8 +13,9 @@ namespace {
 constexpr std::size_t most_state_bytes = std::size_t{48} << 20;
 constexpr std::size_t most_mask_bytes = std::size_t{16} << 20;
 constexpr std::size_t most_kept = 64;
-/// What one mask may cost where nothing is known yet: the distinct steps, the ways of all states that they lead to, and
-/// an eighth of those that they lead from. Beyond it only tokens of one byte are looked at. Some milliseconds.
+/// What one mask may cost where nothing is known yet: the distinct steps, the ways of all states that they lead to, an
+/// eighth of those that they lead from, and a sixteenth of the places looked at in between. Beyond it only tokens of
+/// one byte are looked at. Some milliseconds.
 constexpr std::size_t most_ways_each = std::size_t{1} << 16;
 
 }  // namespace
@@ -22,6 +23,7 @@ constexpr std::size_t most_ways_each = std::size_t{1} << 16;
 token_constraint::token_constraint(const output_constraint& constraint, std::shared_ptr<const token_tree> tokens)
     : tokens_(std::move(tokens)),
       automaton_(compile(constraint, tokens_->alphabet())),
+      text_bytes_(constraint.bytes()),
       mask_words_(ceil_div(to_size(tokens_->vocab_size()), 64)),
       nothing_(mask_words_),
       path_(to_size(tokens_->longest()) + 1) {}
@@ -65,8 +67,8 @@ token_mask token_constraint::find_allowed(state from) {
     const token_tree::node& node = nodes[i];
     const state before = path_[node.depth - 1u], next = automaton_.next(before, node.byte);
     path_[node.depth] = next;
-    if (is_new_in_walk(automaton_.step_of(before, node.byte)))
-      ways += 1 + automaton_.ways(before) / 8 + automaton_.ways(next);
+    if (const std::size_t step = automaton_.step_of(before, node.byte); is_new_in_walk(step))
+      ways += 1 + automaton_.ways(before) / 8 + automaton_.visits(step) / 16 + automaton_.ways(next);
     if (ways > most_ways_each) return find_allowed_bytes(from);
     if (next < 0) {
       i = node.behind;
@@ -105,16 +107,22 @@ std::shared_ptr<token_constraint> constraint_store::get(const output_constraint&
   return constraint;
 }
 
-void constraint_store::keep_within_bounds() {
+std::size_t constraint_store::sum(std::size_t (token_constraint::*size)() const) const {
   std::size_t bytes = 0;
-  for (const entry& each : kept_) bytes += each.constraint->size();
+  for (const entry& each : kept_) bytes += (*each.constraint.*size)();
+  return bytes;
+}
+
+void constraint_store::keep_within_bounds() {
+  std::size_t bytes = sum(&token_constraint::size);
   for (auto each = kept_.end(); each != kept_.begin() && (bytes > most_bytes_ || kept_.size() > most_kept);) {
     --each;
     if (each->constraint.use_count() > 1) continue;
     bytes -= each->constraint->size();
     each = kept_.erase(each);
   }
-  for (std::size_t left = kept_.size(); left > 0 && bytes > most_bytes_; --left) {
+  const std::size_t most = std::max(most_bytes_, sum(&token_constraint::lasting_size) + most_bytes_ / 4);
+  for (std::size_t left = kept_.size(); left > 0 && bytes > most; --left) {
     token_constraint& last = *kept_.back().constraint;
     bytes -= last.size();
     last.forget();

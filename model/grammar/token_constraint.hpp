@@ -36,7 +36,11 @@ class token_constraint {
   /// All that was found out: it is found again where it is needed.
   void forget() { keep_only({}); }
   /// Of memory, about.
-  std::size_t size() const { return automaton_.size() + walked_bytes() + masks_.size() * (mask_words_ * 8 + 64); }
+  std::size_t size() const {
+    return lasting_size() + automaton_.size() + walked_bytes() + masks_.size() * (mask_words_ * 8 + 64);
+  }
+  /// Of it, what is not forgotten: the constraint itself.
+  std::size_t lasting_size() const { return text_bytes_ + automaton_.grammar().size(); }
 
  private:
   std::size_t walked_bytes() const { return walked_.size() * sizeof(walked_.front()); }
@@ -48,6 +52,7 @@ class token_constraint {
 
   std::shared_ptr<const token_tree> tokens_;
   text_automaton automaton_;
+  std::size_t text_bytes_;
   std::size_t mask_words_;
   std::unordered_map<state, token_mask> masks_;  ///< by short-sighted state
   std::unordered_map<state, state> short_sighted_;
@@ -65,7 +70,7 @@ class constraint_store {
   /// Throws input_error.
   std::shared_ptr<token_constraint> get(const output_constraint& wanted);
   /// Constraints grow while they are in use, so this is called in every step. Those that are not in use go first; then
-  /// some of the others forget what they found out.
+  /// some of the others forget what they found out. They have a quarter of the bytes for that, however large they are.
   void keep_within_bounds();
 
  private:
@@ -73,6 +78,8 @@ class constraint_store {
     output_constraint wanted;
     std::shared_ptr<token_constraint> constraint;
   };
+  std::size_t sum(std::size_t (token_constraint::*size)() const) const;
+
   std::shared_ptr<const token_tree> tokens_;
   std::size_t most_bytes_;
   std::list<entry> kept_;  ///< the one asked for last is first

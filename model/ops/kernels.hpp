@@ -178,29 +178,30 @@ struct store_kv_args {
   std::int64_t row_stride = 0;
 };
 
-/// A convolution over the rows of a sequence, and silu: each number of a row becomes silu of the sum of `kernel`
-/// products, of the numbers there in the rows before it and its own. In place.
-struct convolve_args {
+constexpr int most_convolved_rows = 16;
+
+/// Some columns of a convolution over the rows of a sequence: a row has the sum of `kernel` products there, of the rows
+/// before it and its own.
+struct convolution_columns {
   const float* weights = nullptr;  ///< [kernel, weight_stride], that of the row itself last
   std::int64_t weight_stride = 0;
-  const float* bias = nullptr;  ///< [channels]: the sums begin with it; may be null
+  const float* bias = nullptr;  ///< [count]: the sums begin with it; may be null
   int kernel = 1;               ///< most_convolved_rows at most
-  std::int64_t channels = 0;    ///< a multiple of 16
-  float* x = nullptr;           ///< [rows, row_stride]
+  std::int64_t count = 0;       ///< a multiple of 16
+};
+
+/// Each number of a row becomes silu of its sum, in place.
+struct convolve_args {
+  convolution_columns columns;
+  float* x = nullptr;  ///< [rows, row_stride]
   std::int64_t row_stride = 0;
   int rows = 0;
   float* before = nullptr;  ///< [kernel - 1, before_stride]: the rows before, oldest first; in the end the last ones
   std::int64_t before_stride = 0;
 };
-constexpr int most_convolved_rows = 16;
-
-/// A short convolution between two gates, as a layer has it for some of its columns: out = c * (the sum of `kernel`
-/// products, of what b * x is in the rows before and in its own).
+/// A short convolution between two gates: out = c * the sum of what b * x is in the rows.
 struct short_convolution_args {
-  const float* weights = nullptr;  ///< [kernel, weight_stride], that of the row itself last
-  std::int64_t weight_stride = 0;
-  int kernel = 1;                                        ///< most_convolved_rows at most
-  std::int64_t channels = 0;                             ///< a multiple of 16
+  convolution_columns columns;
   const float *b = nullptr, *c = nullptr, *x = nullptr;  ///< [rows, row_stride]
   std::int64_t row_stride = 0;
   int rows = 0;

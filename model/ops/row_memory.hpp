@@ -16,6 +16,7 @@ class row_memory {
   std::int64_t stride() const { return stride_; }
   bool is_empty() const { return floats_.size() == 0; }
   float* row(std::int64_t i) const { return floats_.data() + i * stride_; }
+  float_rows from(std::int64_t first) const { return {row(first), stride_}; }
   operator float_rows() const { return {floats_.data(), stride_}; }
   operator const_float_rows() const { return {floats_.data(), stride_}; }
   /// The same memory for rows that are no wider than its own.

@@ -12,12 +12,14 @@ struct const_float_rows {
   std::int64_t stride = 0;      ///< a multiple of 16
 
   constexpr const float* row(std::int64_t i) const { return data + i * stride; }
+  constexpr const_float_rows from(std::int64_t first) const { return {row(first), stride}; }
 };
 struct float_rows {
   float* data = nullptr;
   std::int64_t stride = 0;
 
   constexpr float* row(std::int64_t i) const { return data + i * stride; }
+  constexpr float_rows from(std::int64_t first) const { return {row(first), stride}; }
   operator const_float_rows() const { return {data, stride}; }
 };
 

@@ -10,13 +10,13 @@ namespace {
 
 constexpr thought_tags usual_tags{"<think>", "</think>"},
     ernie_tags{"<think>", "</think>", "<response>", "</response>", false}, mistral_tags{"[THINK]", "[/THINK]"},
-    gemma_4_tags{"<|channel>thought", "<channel|>"},
+    gemma_4_tags{"<|channel>thought", "<channel|>"}, seed_tags{"<seed:think>", "</seed:think>"},
     cohere_tags{"<|START_THINKING|>", "<|END_THINKING|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>"};
 
 }  // namespace
 
 thought_tags special_tags_of(std::string_view chat_template) {
-  for (const thought_tags& each : {gemma_4_tags, mistral_tags, cohere_tags})
+  for (const thought_tags& each : {gemma_4_tags, mistral_tags, seed_tags, cohere_tags})
     if (chat_template.find(each.end) != chat_template.npos) return each;
   return {};
 }

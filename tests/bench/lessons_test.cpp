@@ -3,8 +3,10 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "bench/lessons/lesson_load.hpp"
@@ -148,6 +150,22 @@ TEST_F(lessons_on_a_tiny_model, an_end_in_between_is_passed_on) {
     lesson_place stopped = place();
     stopped.check = [] { throw enough{}; };
     EXPECT_THROW((void)which.run(stopped), enough) << which.title;
+  }
+}
+
+/// It has as many positions as its configuration says.
+void set_positions(const fs::path& model, std::int64_t positions) {
+  auto config = nlohmann::json::parse(test::read_file(model / "config.json"));
+  config["max_position_embeddings"] = positions;
+  std::ofstream(model / "config.json") << config.dump();
+}
+
+TEST_F(lessons_on_a_tiny_model, take_as_many_positions_as_the_course_says) {
+  for (const lesson& which : lessons()) {
+    set_positions(model_, which.positions - 1);
+    EXPECT_THROW((void)which.run(place()), input_error) << which.title;
+    set_positions(model_, which.positions);
+    expect_whole(which.run(place()));
   }
 }
 

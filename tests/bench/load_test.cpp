@@ -61,6 +61,17 @@ TEST(load, equal_names_of_blocks_are_equal_tokens) {
   EXPECT_LT(same(0, 3), 8);
 }
 
+TEST(load, has_tokens_of_its_seed_and_the_lengths_of_its_trace) {
+  for (const auto& trace : {named_trace(), even_trace(3, 30, 10)}) {
+    const auto one = load_of(trace, {.context = 97, .seed = 1}), other = load_of(trace, {.context = 97, .seed = 2});
+    for (std::size_t i = 0; i < trace.size(); ++i) {
+      EXPECT_EQ(one[i].prompt.size(), other[i].prompt.size());
+      EXPECT_NE(one[i].prompt, other[i].prompt);
+    }
+    EXPECT_EQ(repeated_tokens(one), repeated_tokens(other)) << "what requests of one load share";
+  }
+}
+
 TEST(load, repeated_tokens_are_those_that_a_prefix_cache_can_find) {
   // 64 of the second; of the third all but the block of its last token; the fourth begins anew.
   EXPECT_EQ(repeated_tokens(load_of(named_trace(), {.context = 97})), 64 + 48);

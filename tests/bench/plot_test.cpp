@@ -73,6 +73,15 @@ TEST(a_plot, has_a_bar_for_each_value_as_long_as_it_says) {
   EXPECT_NEAR(length_of(0) / length_of(svg.find("rx=\"3\"") + 1), 2, 0.01);
 }
 
+TEST(a_plot, has_room_for_bars_beside_long_names) {
+  const std::string layer = "u8, model.layers.0.self_attn.q_proj, model.layers.1.self_attn.q_proj kept";
+  const std::string svg = to_svg({"bars", {}, {{"what", {"u8", layer}, {""}, {{10}, {5}}}}});
+  EXPECT_EQ(svg.find("layers.1"), svg.npos);
+  EXPECT_NE(svg.find(">u8, model.layers.0.self_attn.q_proj, mo…<"), svg.npos) << svg;
+  const std::size_t bar = svg.find("width=\"", svg.find("rx=\"3\"") - 60);
+  EXPECT_GT(std::stod(svg.substr(bar + 7)), 400);
+}
+
 TEST(a_plot, escapes_what_it_is_given) {
   const std::string svg = to_svg({"a<b&c", {}, {{"<", {"<"}, {"<"}, {{1}}}}});
   EXPECT_NE(svg.find("a&lt;b&amp;c"), svg.npos);

@@ -43,6 +43,17 @@ TEST(serve_figures, have_the_names_of_serving_benchmarks) {
     EXPECT_TRUE(json.contains(key)) << key;
 }
 
+TEST(serve_figures, are_plotted_of_loads_that_have_times_between_tokens) {
+  served_request failed;
+  failed.error = "503: no";
+  const std::string svg =
+      latency_plot({figures_of("answered", {request(0, 1, 2, {1}, 2)}, 2, {}), figures_of("refused", {failed}, 2, {}),
+                    figures_of("one token", {request(0, 1, 1, {}, 1)}, 2, {})});
+  EXPECT_NE(svg.find("answered: 1 tokens/s"), svg.npos);
+  EXPECT_EQ(svg.find("refused"), svg.npos);
+  EXPECT_EQ(svg.find("one token:"), svg.npos);
+}
+
 TEST(serve_figures, are_plotted_even_where_there_is_nothing) {
   for (const auto& loads : {std::vector<serve_figures>{}, std::vector{figures_of("a<b", {}, 1, {})}}) {
     const std::string svg = latency_plot(loads);

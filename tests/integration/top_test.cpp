@@ -9,6 +9,7 @@
 #include <optional>
 #include <sstream>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -91,6 +92,26 @@ TEST_F(top, shows_something_of_each_table_within_its_terminal) {
   EXPECT_EQ(watching.wait(), 0) << watching.error();
 }
 
+TEST_F(top, shares_its_rows_between_many_adapters_and_many_jobs) {
+  constexpr winsize large{60, 200, 0, 0};
+  ASSERT_EQ(::ioctl(ours_.number(), TIOCSWINSZ, &large), 0);
+  json status;
+  status["nodes"].push_back({{"name", "w0"}, {"state", "alive"}});
+  for (int i = 0; i < 113; ++i) status["adapters"].push_back({{"version", fmt::format("a{}@1", i)}});
+  for (int i = 0; i < 155; ++i) status["jobs"].push_back({{"id", fmt::format("batch-{}", i)}, {"state", "queued"}});
+  const played_head head([&](const client_command&) { return status; });
+  process watching = start(head);
+  const auto lines = shown();
+  EXPECT_EQ(lines.size(), std::size_t{large.ws_row} - 1) << "no row is left free";
+  const auto count = [&](std::string_view begin) {
+    return std::ranges::count_if(lines, [&](const std::string& line) { return line.starts_with(begin); });
+  };
+  EXPECT_GE(count("a"), 20);
+  EXPECT_GE(count("batch-"), 20);
+  type('q');
+  EXPECT_EQ(watching.wait(), 0) << watching.error();
+}
+
 TEST_F(top, cuts_its_first_line_too) {
   constexpr winsize narrow{24, 30, 0, 0};
   ASSERT_EQ(::ioctl(ours_.number(), TIOCSWINSZ, &narrow), 0);
@@ -119,6 +140,20 @@ TEST_F(top, ends_by_q_also_while_the_head_does_not_answer) {
   type('q');
   EXPECT_EQ(watching.wait(), 0) << watching.error();
   may_answer.set_value();
+}
+
+TEST_F(top, ends_by_q_also_after_a_shell_has_taken_the_terminal_back) {
+  const played_head head([](const client_command&) { return json{{"jobs", json::array()}}; });
+  process watching = start(head);
+  EXPECT_FALSE(shown().empty());
+  termios now{};
+  ASSERT_EQ(::tcgetattr(theirs_.number(), &now), 0);
+  EXPECT_EQ(now.c_lflag & ICANON, 0u);
+  now.c_lflag |= ICANON | ECHO;  // as a shell has it by Ctrl-Z and fg
+  ASSERT_EQ(::tcsetattr(theirs_.number(), TCSANOW, &now), 0);
+  EXPECT_TRUE(wait_until([&] { return ::tcgetattr(theirs_.number(), &now) == 0 && (now.c_lflag & ICANON) == 0; }));
+  type('q');
+  EXPECT_EQ(watching.wait(), 0) << watching.error();
 }
 
 TEST_F(top, leaves_its_terminal_alone_where_it_writes_elsewhere) {

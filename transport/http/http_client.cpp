@@ -6,6 +6,7 @@
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
@@ -47,6 +48,12 @@ class client_connection : public std::enable_shared_from_this<client_connection>
 
  private:
   void connect() {
+    // Of a socket that cannot be opened, connecting would say only that it was given up.
+    boost::system::error_code fault;
+    socket_.open(to_.begin()->endpoint().protocol(), fault);
+    if (fault == boost::system::errc::too_many_files_open)
+      return asio::post(socket_.get_executor(),
+                        [self = shared_from_this(), fault] { self->end(fault.message() + ": raise `ulimit -Hn`"); });
     asio::async_connect(socket_, to_, [self = shared_from_this()](const auto& fault, const auto&) {
       if (fault) return self->end(fault.message());
       boost::system::error_code ignored;

@@ -12,7 +12,8 @@ namespace {
 api_error error_of(const request_refused& refused, const std::string& adapter, bool is_usable) {
   if (refused.is_unknown_adapter) return unknown_model(adapter);
   if (refused.cause == refusal_cause::bad_input)
-    return is_usable ? api_error(400, refused.error) : api_error(404, refused.error, "model", "model_not_found");
+    return is_usable ? api_error(400, refused.error, refused.field)
+                     : api_error(404, refused.error, "model", "model_not_found");
   const bool is_full = refused.cause == refusal_cause::full;
   api_error error(is_full ? 429 : 503, refused.error, {}, is_full ? "rate_limit_exceeded" : "service_unavailable");
   return error.retry_after(std::max<duration>(refused.retry_after, std::chrono::milliseconds(250)));
@@ -44,13 +45,12 @@ http_response stream_head() {
 /// Only the gateway's thread uses the members until the call is over, except `ids_` and `over_`.
 class answer_call : public std::enable_shared_from_this<answer_call> {
  public:
-  answer_call(std::shared_ptr<api_context> context, answer_order order, std::unique_ptr<answer_format> format,
-              std::shared_ptr<http_exchange> exchange)
-      : context_(std::move(context)),
-        order_(std::move(order)),
-        format_(std::move(format)),
-        exchange_(std::move(exchange)),
-        meter_(*context_, order_),
+  answer_call(const api_call& call, asked_answer asked)
+      : context_(call.context),
+        order_(std::move(asked.order)),
+        format_(std::move(asked.format)),
+        exchange_(call.exchange),
+        meter_(*context_, order_, call.came),
         sheet_(order_) {}
 
   void start();
@@ -108,6 +108,7 @@ void answer_call::begin() {
     uncharged_.push_back(static_cast<std::int64_t>(requests[i].engine.sequence.prompt.size()));
     requests[i].listener = std::make_shared<prompt_listener>(shared_from_this(), i);
   }
+  meter_.hand_over();
   for (begin_request& each : requests) tell(context_->gateway, std::move(each));
   if (over_) end_requests();  // one was refused before the last of them had begun
   exchange_->on_gone([weak = weak_from_this()] {
@@ -204,7 +205,7 @@ void answer_call::end_requests() const {
 void start_answer(const api_call& call, asked_answer asked) {
   asked.order.owner = call.key.name;
   asked.order.weight = static_cast<std::uint64_t>(call.key.weight);
-  std::make_shared<answer_call>(call.context, std::move(asked.order), std::move(asked.format), call.exchange)->start();
+  std::make_shared<answer_call>(call, std::move(asked))->start();
 }
 
 }  // namespace troupe

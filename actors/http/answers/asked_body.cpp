@@ -21,7 +21,7 @@ void count_prompt(const api_call& call, chat_order (*read)(const request_fields&
     json answer = json::object();
     if (object) answer["object"] = object;
     const answer_order& order = asked.order;
-    answer["input_tokens"] = served.prompts->encode(order.prompts.front(), order.sampling.constraint).size();
+    answer["input_tokens"] = served.prompts->encode(order.prompts.front(), order.sampling).size();
     reply_json(call.exchange, answer);
   });
 }

@@ -218,7 +218,7 @@ std::vector<echoed_prompt> echoed_prompts(const prompting& prompts, const answer
   std::vector<echoed_prompt> echoed;
   std::size_t bytes = 0;
   for (const prompt_input& each : order.prompts) {
-    if (each.last_tokens != 0)
+    if (each.most_tokens != 0)
       refuse_field("echo", "echo does not go with truncate_prompt_tokens: leave one out", "unsupported_value");
     echoed.push_back({each.text ? *each.text : told_text(prompts.tokens(), each.tokens)});
     bytes += echoed.back().text.size() * to_size(order.n);

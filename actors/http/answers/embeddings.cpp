@@ -81,6 +81,14 @@ bool wants_base64(const request_fields& from) {
   return named == "base64";
 }
 
+/// Base64 is of floats here, their lowest bytes first: what vLLM makes of other fields is refused.
+void check_bytes(const request_fields& from) {
+  if (const auto type = from.text("embed_dtype"); type && *type != "float32")
+    refuse_field("embed_dtype", "embed_dtype is served only as float32", "unsupported_value");
+  if (const auto order = from.text("endianness"); order && *order != "native" && *order != "little")
+    refuse_field("endianness", "endianness is served only as native and little", "unsupported_value");
+}
+
 /// Refuses shorter embeddings: no model here is trained to have them cut.
 void check_dimensions(const request_fields& from, std::int64_t hidden) {
   const auto wanted = from.integer("dimensions", 1, INT32_MAX);
@@ -98,6 +106,7 @@ asked_answer read_embeddings(const request_fields& from, const served_model& ser
   if (order.sampling.constraint) refuse_field(order.form_field, "embeddings are no answers: leave out their form");
   if (order.prompt_logprobs) refuse_field("prompt_logprobs", "embeddings have no prompt_logprobs: leave it out");
   if (order.token_ids) refuse_field("return_token_ids", "embeddings have no return_token_ids: leave it out");
+  if (wants_base64(from)) check_bytes(from);
   check_dimensions(from, served.prompts->config().hidden);
   read_prompts(from, "input", order);
   order.sampling.pooling = pooling_of(from);

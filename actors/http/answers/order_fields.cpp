@@ -1,5 +1,7 @@
 #include "actors/http/answers/order_fields.hpp"
 
+#include <algorithm>
+
 #include "actors/http/api_error.hpp"
 #include "actors/requests/constraint_fields.hpp"
 #include "actors/requests/request_fields_impl.hpp"
@@ -51,6 +53,7 @@ constexpr unserved_field unserved[] = {
     {"xtc_probability"},
     {"dynatemp_range"},
     {"top_n_sigma"},
+    {"adaptive_target"},
     {"samplers"},
     {"min_keep"},
     {"n_indent"},
@@ -59,6 +62,8 @@ constexpr unserved_field unserved[] = {
     {"post_sampling_probs"},
     {"return_tokens"},
     {"thinking_token_budget"},
+    {"logprob_token_ids"},
+    {"repetition_detection"},
     {"separate_reasoning"},
     {"reasoning_format", "use auto or deepseek"},
 };
@@ -116,6 +121,7 @@ bool has_no_effect(std::string_view name, const json& value, const request_field
   if (name == "n_predict" || name == "thinking_token_budget") return value == json(-1);
   if (name == "separate_reasoning") return value == json(true) || !from.has("messages");
   if (name == "reasoning_format") return value == "auto" || value == "deepseek" || !from.has("messages");
+  if (name == "adaptive_target") return value.is_number() && value < json(0);
   if ((name == "top_n_sigma" || name == "t_max_predict_ms") && value == json(-1)) return true;
   return value == json(0) || value == json(false) || value == json("") || value == json::array();
 }
@@ -148,7 +154,7 @@ prompt_input prompt_of(const json& value, const char* key, const request_fields&
   else
     refuse_prompts(key);
   input.add_special = from.boolean("add_special_tokens").value_or(true);
-  input.last_tokens = last_tokens_of(from);
+  read_shortening(from, input);
   return input;
 }
 
@@ -161,12 +167,17 @@ void refuse_unserved(const request_fields& from) {
 }
 
 std::optional<std::int64_t> most_tokens_of(const request_fields& from, const char* key, std::int64_t least) {
-  if (const json* most = from.find(key); most && *most == json(-1)) return INT32_MAX;
-  return from.integer(key, least, INT32_MAX);
+  if (const json* all = from.find(key); all && *all == json(-1)) return INT32_MAX;
+  const auto most = from.integer(key, least, INT64_MAX);
+  return most ? std::optional(std::min<std::int64_t>(*most, INT32_MAX)) : std::nullopt;
 }
 
-std::int64_t last_tokens_of(const request_fields& from) {
-  return from.integer("truncate_prompt_tokens", -1, INT32_MAX).value_or(0);
+void read_shortening(const request_fields& from, prompt_input& to) {
+  to.most_tokens = from.integer("truncate_prompt_tokens", -1, INT32_MAX).value_or(0);
+  const std::string cut = from.text("truncation_side").value_or("left");
+  if (cut != "left" && cut != "right")
+    refuse_field("truncation_side", "truncation_side should be left or right", "unsupported_value");
+  to.keeps_first = cut == "right";
 }
 
 void read_prompts(const request_fields& from, const char* key, answer_order& order) {
@@ -188,8 +199,9 @@ answer_order read_order(const request_fields& from, const served_model& served) 
   order.adapter = adapter_of(from, served);
   order.model = order.adapter.empty() ? served.model : order.adapter;
   order.n = from.small("n", 1, 128).value_or(1);
-  if (const auto best = from.small("best_of"); best && *best != order.n)
-    refuse_field("best_of", "best_of is served only where it is n", "unsupported_value");
+  for (const char* key : {"best_of", "n_cmpl"})
+    if (const auto answers = from.small(key); answers && *answers != order.n)
+      refuse_field(key, fmt::format("{} is served only where it is n", key), "unsupported_value");
   if (from.integer("priority", INT64_MIN, INT64_MAX).value_or(0) > 0) order.priority = request_priority::batch;
   take_advice(served.advice, order.sampling);
   order.sampling.seed = entropy();

@@ -15,8 +15,8 @@ void refuse_unserved(const request_fields& from);
 /// How many tokens an answer may have, at least `least`; -1, as llama.cpp and LM Studio have it, is what the context
 /// has room for. Nothing where the request does not say.
 std::optional<std::int64_t> most_tokens_of(const request_fields& from, const char* key, std::int64_t least);
-/// vLLM's truncate_prompt_tokens, for prompt_input::last_tokens.
-std::int64_t last_tokens_of(const request_fields& from);
+/// vLLM's truncate_prompt_tokens and truncation_side: how a longer prompt is shortened.
+void read_shortening(const request_fields& from, prompt_input& to);
 /// Reads `key`: a text, a list of texts, a list of tokens, or a list of lists of tokens.
 void read_prompts(const request_fields& from, const char* key, answer_order& order);
 

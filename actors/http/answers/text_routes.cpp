@@ -22,7 +22,9 @@ std::vector<token_id> tokens_of_chat(const request_fields& from, const prompting
   if (from.has("prompt"))
     refuse_field("prompt", "prompt does not go with messages: leave one out", "unsupported_value");
   refuse_unserved(from);
-  return prompts.encode(read_chat(from));
+  sampling_params sampling;
+  sampling.max_tokens = max_tokens_of(from);
+  return prompts.encode(read_chat(from), sampling);
 }
 
 /// Of a text, or of the messages of a chat.

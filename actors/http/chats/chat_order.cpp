@@ -34,11 +34,6 @@ json read_messages(json messages) {
   return messages;
 }
 
-std::int64_t max_tokens_of(const request_fields& from) {
-  if (const auto most = most_tokens_of(from, "max_completion_tokens", 1)) return *most;
-  return most_tokens_of(from, "max_tokens", 1).value_or(INT32_MAX);
-}
-
 std::optional<std::int32_t> logprobs_of(const request_fields& from) {
   const auto top = from.small("top_logprobs", 0, 20);
   if (!from.boolean("logprobs").value_or(false)) {
@@ -95,13 +90,18 @@ prompt_input read_chat(const request_fields& from) {
   chat.messages = dump(read_messages(*list));
   if (const json* tools = from.list("tools"); tools && !tools->empty()) chat.tools = dump(*tools);
   chat.variables = template_variables_of(from);
-  input.last_tokens = last_tokens_of(from);
+  read_shortening(from, input);
   chat.continues_message = from.boolean("continue_final_message").value_or(false);
   chat.add_generation_prompt = from.boolean("add_generation_prompt").value_or(!chat.continues_message);
   if (chat.continues_message && chat.add_generation_prompt)
     refuse_field("continue_final_message", "continue_final_message does not go with add_generation_prompt: use one",
                  "unsupported_value");
   return input;
+}
+
+std::int64_t max_tokens_of(const request_fields& from) {
+  if (const auto most = most_tokens_of(from, "max_completion_tokens", 1)) return *most;
+  return most_tokens_of(from, "max_tokens", 1).value_or(INT32_MAX);
 }
 
 chat_order read_chat_order(const request_fields& from, const served_model& served) {
@@ -118,8 +118,8 @@ chat_order read_chat_order(const request_fields& from, const served_model& serve
   const bool has_form = order.sampling.constraint && order.sampling.constraint.kind != constraint_kind::calls;
   thought_reader thoughts(has_form ? std::string_view() : chat_template);
   if (const std::string text = continued_text(*order.prompts.back().chat); !text.empty()) thoughts.go_on_with(text);
-  const bool has_special_calls = has_marks(tools.style) && !tools.offers.empty();
-  if (shows_special(chat_template) || has_special_calls) order.skip_special = false;
+  const bool may_be_special = has_marks(tools.style) || has_own_tags(tools.style);
+  if (shows_special(chat_template) || (may_be_special && !tools.offers.empty())) order.skip_special = false;
   auto offers = std::make_shared<const std::vector<tool_offer>>(std::move(tools.offers));
   tool_call_reader calls(tools.style, std::move(offers), tools.most_calls, is_call);
   if (!tools.called.empty()) order.prompts.back().answer_begin = begun_answer(tools, calls);
@@ -132,9 +132,11 @@ chat_order read_as_chat(const request_fields& chat, const served_model& served, 
       refuse_field("include_reasoning", "include_reasoning is served for chats alone: leave it out",
                    "unsupported_parameter");
     chat_order asked = read_chat_order(chat, served);
-    if (asked.order.token_ids)
-      refuse_field("return_token_ids", "return_token_ids is served for completions and chats alone: leave it out",
-                   "unsupported_parameter");
+    for (const auto& [field, is_asked] : {std::pair("return_token_ids", asked.order.token_ids),
+                                          std::pair("prompt_logprobs", asked.order.prompt_logprobs.has_value())})
+      if (is_asked)
+        refuse_field(field, fmt::format("{} is served for completions and chats alone: leave it out", field),
+                     "unsupported_parameter");
     name_own_fields(asked.order, fields);
     check(asked.order.sampling, served.prompts->config().vocab_size);
     return asked;

@@ -13,6 +13,8 @@ class request_fields;
 /// The messages of a chat in the form that templates read: texts in parts are joined, arguments of calls are objects.
 /// Throws field_error.
 prompt_input read_chat(const request_fields& from);
+/// How many tokens the answer of a chat may have: what the context has room for, where the request does not say.
+std::int64_t max_tokens_of(const request_fields& from);
 
 /// What a chat asks for, and the reader of its answers.
 struct chat_order {

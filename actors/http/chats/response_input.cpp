@@ -153,7 +153,7 @@ json chat_of_response(const request_fields& from) {
   if (const json* text = from.object("text"))
     if (const json* format = request_fields(*text).object("format")) chat["response_format"] = form_of(*format);
   read_truncation(from, chat);
-  if (const auto most = from.integer("max_output_tokens", 1, INT32_MAX)) chat["max_completion_tokens"] = *most;
+  if (const auto most = from.integer("max_output_tokens", 1, INT64_MAX)) chat["max_completion_tokens"] = *most;
   const auto top = from.small("top_logprobs", 0, 20);
   if (wants_logprobs(from) || top.value_or(0) > 0) {
     chat["logprobs"] = true;

@@ -37,7 +37,7 @@ std::string repeated_fields(const request_fields& from, const answer_order& orde
     if (!tool.contains("parameters")) tool["parameters"] = nullptr;
   }
   all["temperature"] = order.sampling.temperature;
-  all["top_p"] = order.sampling.top_p;
+  all["top_p"] = from.number("top_p").value_or(order.sampling.top_p);  // 0 is read as no nucleus
   all["top_logprobs"] = order.sampling.logprobs.value_or(0);
   all.update({{"previous_response_id", nullptr},
               {"background", false},

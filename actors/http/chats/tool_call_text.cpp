@@ -199,6 +199,30 @@ std::optional<tool_call> take_pythonic_call(std::string_view& text, std::span<co
   return tool_call{.name = std::string(name), .arguments = arguments.as_json(), .is_cut = !is_whole};
 }
 
+std::optional<tool_call> take_invocation(std::string_view& text, std::span<const tool_offer> offers, bool is_cut) {
+  constexpr std::string_view name_end = "\">";
+  std::string_view rest = text;
+  if (!take(rest, "<invoke name=\"")) return std::nullopt;
+  const auto name = take_until(rest, name_end);
+  const tool_offer* offer = name ? find_offer(offers, *name) : nullptr;
+  if (!offer) return std::nullopt;
+  told_arguments arguments;
+  bool is_whole = true;
+  while (is_whole && take(rest, "<parameter name=\"")) {
+    const auto key = take_until(rest, name_end);
+    const auto value = key ? take_until(rest, "</parameter>") : std::nullopt;
+    is_whole = value.has_value();
+    if (is_whole) arguments.add(*offer, *key, within_lines(*value));
+  }
+  if (is_whole && take(rest, "</invoke>")) {
+    text = rest;
+    return tool_call{offer->name, arguments.object()};
+  }
+  if (!is_cut) return std::nullopt;
+  text = {};
+  return tool_call{.name = offer->name, .arguments = arguments.without_end(), .is_cut = true};
+}
+
 std::optional<tool_call> read_function_tags(std::string_view text, std::span<const tool_offer> offers, bool is_cut) {
   if (!take(text, "<function=")) return std::nullopt;
   const auto name = take_until(text, ">");

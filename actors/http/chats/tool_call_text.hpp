@@ -31,6 +31,10 @@ std::optional<tool_call> take_pythonic_call(std::string_view& text, std::span<co
 /// <function=NAME><parameter=KEY>value</parameter>…</function>. `is_cut`: the end may be missing.
 std::optional<tool_call> read_function_tags(std::string_view text, std::span<const tool_offer> offers, bool is_cut);
 
+/// <invoke name="NAME"><parameter name="KEY">value</parameter>…</invoke>; moves `text` past it. `is_cut`: the end may
+/// be missing.
+std::optional<tool_call> take_invocation(std::string_view& text, std::span<const tool_offer> offers, bool is_cut);
+
 /// NAME, and <arg_key>KEY</arg_key><arg_value>value</arg_value> for each argument. `is_cut`: the end may be missing.
 std::optional<tool_call> read_key_tags(std::string_view text, std::span<const tool_offer> offers, bool is_cut);
 

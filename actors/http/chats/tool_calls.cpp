@@ -25,15 +25,7 @@ constexpr std::string_view fenced_body = "\n```json\n";
 /// What LFM2's templates, which may show no calls, have before the tools, and those of LFM2.5.
 constexpr std::string_view lfm_tools = "<|tool_list_start|>", later_lfm_tools = "List of tools: ";
 constexpr std::string_view headed_body = "\n", glm_request = "Json 格式表示调用的参数";
-call_tags tags_of(tool_style style) {
-  if (style == tool_style::channels) return {call_begin, call_end};
-  if (has_sections(style)) return section_tags;
-  if (style == tool_style::unquoted) return gemma_tags;
-  if (style == tool_style::pythonic) return lfm_tags;
-  if (style == tool_style::actions) return cohere_tags;
-  if (style == tool_style::headed) return {};
-  return style == tool_style::named ? call_tags{mistral_mark, ""} : hermes_tags;
-}
+
 /// What stands before a name, and between it and its arguments, of a style with an address.
 std::string address_of(tool_style style) {
   if (has_sections(style))
@@ -107,6 +99,17 @@ bool keep_call(std::vector<tool_call>& calls, std::optional<tool_call> call, boo
 
 }  // namespace
 
+call_tags tags_of(tool_style style) {
+  if (style == tool_style::channels) return {call_begin, call_end};
+  if (has_sections(style)) return section_tags;
+  if (style == tool_style::unquoted) return gemma_tags;
+  if (style == tool_style::pythonic) return lfm_tags;
+  if (style == tool_style::actions) return cohere_tags;
+  if (style == tool_style::headed) return {};
+  if (style == tool_style::seeded) return seed_call_tags;
+  if (style == tool_style::invoked) return minimax_tags;
+  return style == tool_style::named ? call_tags{mistral_mark, ""} : hermes_tags;
+}
 tool_style tool_style_of(std::string_view chat_template) {
   const auto has = [&](std::string_view text) { return chat_template.find(text) != chat_template.npos; };
   // published ones of this family show calls and their results, but no tools
@@ -114,6 +117,8 @@ tool_style tool_style_of(std::string_view chat_template) {
   if (!has("tools")) return tool_style::none;
   if (has_channels(chat_template)) return tool_style::channels;
   if (has(gemma_tags.opening) && has(gemma_address)) return tool_style::unquoted;
+  if (has(seed_call_tags.opening)) return tool_style::seeded;
+  if (has(minimax_tags.opening)) return tool_style::invoked;
   if (has(hermes_tags.opening)) return has("<function=") || has("<arg_key>") ? tool_style::nested : tool_style::tagged;
   if (has(mistral_mark) && has(mistral_body)) return tool_style::named;
   if (has(mistral_mark) || has("<|tool_call|>") || has("<|tool|>")) return tool_style::listed;
@@ -314,6 +319,17 @@ bool tool_call_reader::take_pythonic(std::string_view text, bool is_cut) {
   return add_all(std::move(calls));
 }
 
+/// The calls between tags; none where there is anything else.
+bool tool_call_reader::take_invocations(std::string_view text, bool is_cut) {
+  std::vector<tool_call> calls;
+  while (!is_blank(text)) {
+    const bool is_unnamed = is_cut && text.find('>') == text.npos;
+    if (!keep_call(calls, take_invocation(text, *offers_, is_cut), is_unnamed)) return false;
+    if (is_unnamed) text = {};
+  }
+  return add_all(std::move(calls));
+}
+
 bool tool_call_reader::take_tagged(std::string_view text, bool is_cut) {
   if (style_ == tool_style::pythonic) return take_pythonic(text, is_cut);
   if (style_ == tool_style::actions) return take_sequence(text, is_cut);
@@ -324,6 +340,7 @@ bool tool_call_reader::take_tagged(std::string_view text, bool is_cut) {
     if (addressed) add_call(*std::move(addressed));
     return addressed.has_value();
   }
+  if (style_ == tool_style::invoked && take_invocations(text, is_cut)) return true;
   auto call = read_json_call(text, *offers_);
   if (!call && is_cut) call = read_cut_json_call(text, *offers_);
   if (!call) call = read_function_tags(text, *offers_, is_cut);

@@ -14,6 +14,8 @@ enum class tool_style {
   none,      ///< the template has no tools, or in a form that is not known here
   tagged,    ///< Hermes, Qwen: <tool_call>{"name": …, "arguments": {…}}</tool_call>
   nested,    ///< Qwen3-Coder, GLM: <tool_call> and tags of their own for the arguments
+  seeded,    ///< Seed-OSS: as Qwen3-Coder, with <seed:tool_call>
+  invoked,   ///< MiniMax-M2: <minimax:tool_call> around tags for each call
   channels,  ///< gpt-oss: a message to=functions.NAME, whose text is the arguments
   named,     ///< Mistral from v11 on: [TOOL_CALLS]NAME[ARGS]{…}
   unquoted,  ///< Gemma 4: <|tool_call>call:NAME{key:<|"|>text<|"|>}<tool_call|>
@@ -48,6 +50,8 @@ constexpr bool has_forms(tool_style style) {
 struct call_tags {
   std::string_view opening, closing;
 };
+/// Around a call, or several; none of a style without any.
+call_tags tags_of(tool_style style);
 /// Of the styles tagged and nested.
 inline constexpr call_tags hermes_tags{"<tool_call>", "</tool_call>"};
 /// Of the style unquoted.
@@ -59,8 +63,15 @@ inline constexpr call_tags cohere_tags{"<|START_ACTION|>", "<|END_ACTION|>"};
 /// Of a section of calls, and of each call in it.
 inline constexpr call_tags section_tags{"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"},
     section_call_tags{"<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>"};
+/// Of the style seeded, and of invoked.
+inline constexpr call_tags seed_call_tags{"<seed:tool_call>", "</seed:tool_call>"},
+    minimax_tags{"<minimax:tool_call>", "</minimax:tool_call>"};
+/// Whether the tags around calls are those of one family, which may be special tokens of it.
+constexpr bool has_own_tags(tool_style style) {
+  return style == tool_style::seeded || style == tool_style::invoked;
+}
 constexpr bool has_tags(tool_style style) {
-  return style == tool_style::tagged || style == tool_style::nested || has_marks(style);
+  return style == tool_style::tagged || style == tool_style::nested || has_own_tags(style) || has_marks(style);
 }
 /// A call up to its arguments, of a style with an address.
 std::string begun_call(tool_style style, std::string_view name);
@@ -108,6 +119,7 @@ class tool_call_reader {
   bool take_pythonic(std::string_view text, bool is_cut);
   bool take_tagged(std::string_view text, bool is_cut);
   bool take_section(std::string_view text, bool is_cut);
+  bool take_invocations(std::string_view text, bool is_cut);
   std::optional<tool_call> read_section_call(std::string_view& text, bool is_cut) const;
   void add_call(tool_call call);
   bool add_all(std::vector<tool_call> calls);

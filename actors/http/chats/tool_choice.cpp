@@ -101,10 +101,11 @@ const char* arguments_key(tool_style style) {
 
 /// What stands around the JSON of a call.
 struct surroundings {
-  const char *before, *after;
+  std::string before, after;
 };
 surroundings around_call(tool_style style) {
-  if (has_tags(style)) return {"<tool_call>\n", "\n</tool_call>"};
+  const auto [opening, closing] = tags_of(style);
+  if (has_tags(style)) return {fmt::format("{}\n", opening), fmt::format("\n{}", closing)};
   if (style == tool_style::listed) return {"[", "]"};
   return {"", ""};
 }
@@ -236,7 +237,8 @@ output_constraint strict_calls_of(std::vector<described_tool> tools, tool_style 
   return {constraint_kind::calls, calls_schema(std::move(tools), style).dump(), "<tool_call>", "</tool_call>"};
 }
 
-/// The form of a call that the model may make or not. Its arguments are free, as in answers without a form.
+/// The form of a call that the model may make or not. Its arguments are free, as in answers without a form where no
+/// tool is strict.
 tool_call_form free_call_of(const std::vector<tool_offer>& offers, tool_style style) {
   json names = json::array();
   for (const tool_offer& each : offers) names.push_back(each.name);
@@ -292,6 +294,7 @@ tool_wishes read_tools(const request_fields& from, tool_style style) {
     if (!offers.empty() && has_forms(style)) {
       wishes.call = free_call_of(wishes.offers, style);
       wishes.strict = strict_calls_of(std::move(offers), style);
+      if (wishes.strict) wishes.call.schema = wishes.strict.text;
     }
   } else {
     if (choice != "required") offers = {named_by(choice, offers)};

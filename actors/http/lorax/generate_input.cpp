@@ -73,7 +73,7 @@ json completion_of_generation(const request_fields& from, bool stream) {
   for (const char* key : shared)
     if (const json* value = parameters.find(key)) completion[key] = *value;
   if (const json* tokens = parameters.find("truncate")) completion["truncate_prompt_tokens"] = *tokens;
-  completion["max_tokens"] = parameters.integer("max_new_tokens", 1, INT32_MAX).value_or(-1);
+  completion["max_tokens"] = parameters.integer("max_new_tokens", 1, INT64_MAX).value_or(-1);
   completion["temperature"] = samples(parameters) ? parameters.number("temperature").value_or(1.0) : 0.0;
   if (const json* grammar = parameters.object("grammar")) add_grammar(*grammar, completion);
   return completion;

@@ -40,6 +40,7 @@ const std::array<described_figure, request_figures> figures{{
     {"vllm:request_time_per_output_token_seconds", gap_bounds, "Mean over an answer's tokens after the first."},
     {"vllm:request_prompt_tokens", token_bounds, "Tokens of a prompt."},
     {"vllm:request_generation_tokens", token_bounds, "Tokens of an answer."},
+    {"vllm:request_max_num_generation_tokens", token_bounds, "Tokens of the longest answer to a prompt."},
     {"vllm:request_params_max_tokens", token_bounds, "Tokens that a request allowed."},
     {"vllm:request_params_n", answer_bounds, "Answers that a request asked for."},
 }};
@@ -72,12 +73,6 @@ void histogram::add(double value, std::uint64_t times) {
   total_ += times;
 }
 
-void histogram::add(const histogram& other) {
-  for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
-  sum_ += other.sum_;
-  total_ += other.total_;
-}
-
 void histogram::write(std::string& to, std::string_view name, std::string_view labels) const {
   std::uint64_t below = 0;
   const auto out = std::back_inserter(to);
@@ -91,14 +86,6 @@ void histogram::write(std::string& to, std::string_view name, std::string_view l
 
 series_figures::series_figures() {
   for (const described_figure& each : figures) histograms.emplace_back(each.bounds);
-}
-
-series_figures& series_figures::operator+=(const series_figures& other) {
-  for (std::size_t i = 0; i < histograms.size(); ++i) histograms[i].add(other.histograms[i]);
-  for (const auto& [finish, count] : other.finished) finished[finish] += count;
-  prompt_tokens += other.prompt_tokens;
-  tokens += other.tokens;
-  return *this;
 }
 
 void request_series::add(request_figure which, double value, std::uint64_t times) {
@@ -132,16 +119,14 @@ std::shared_ptr<request_series> http_metrics::series(const std::string& model) {
   return counts;
 }
 
-/// Never one into which a running request still counts.
+/// Never one into which a running request still counts. Its figures go, too: Prometheus has counted them, and would
+/// count them again where they were added to another series.
 void http_metrics::forget_oldest() {
   auto oldest = series_.end();
   for (auto each = series_.begin(); each != series_.end(); ++each)
     if (each->second.counts.use_count() == 1 && (oldest == series_.end() || each->second.used < oldest->second.used))
       oldest = each;
-  if (oldest == series_.end()) return;
-  if (!other_) other_.emplace();
-  *other_ += oldest->second.counts->figures();
-  series_.erase(oldest);
+  if (oldest != series_.end()) series_.erase(oldest);
 }
 
 void http_metrics::count_response(int status) {
@@ -152,7 +137,6 @@ void http_metrics::count_response(int status) {
 http_metrics::named_figures http_metrics::all_figures() const {
   named_figures all;
   for (const auto& [name, each] : series_) all.emplace_back(name, each.counts->figures());
-  if (other_) all.emplace_back("other", *other_);
   return all;
 }
 

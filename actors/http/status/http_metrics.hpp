@@ -5,7 +5,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,7 +22,6 @@ class histogram {
   explicit histogram(const std::vector<double>& bounds) : bounds_(&bounds), counts_(bounds.size() + 1) {}
 
   void add(double value, std::uint64_t times = 1);
-  void add(const histogram& other);  ///< `other` must have the same bounds
   /// The lines in Prometheus' text format; `labels` without braces.
   void write(std::string& to, std::string_view name, std::string_view labels) const;
 
@@ -39,13 +37,14 @@ enum class request_figure : std::uint8_t {
   first_token,  ///< since the request came
   gap,          ///< between two tokens
   latency,      ///< of the whole request
-  queued,       ///< from its acceptance until it began to run
+  queued,       ///< since the request came, until it began to run
   prefill,      ///< from then to the first token
   decode,       ///< from the first token to the end
   inference,    ///< prefill and decode
   per_token,    ///< mean over an answer's tokens after the first
   prompt_tokens,
   answer_tokens,
+  longest_answer,  ///< of those to one prompt: its tokens
   wanted_tokens,   ///< the most that the request allows
   wanted_answers,  ///< n
 };
@@ -54,10 +53,9 @@ constexpr auto request_figures = to_size(request_figure::wanted_answers) + 1;
 /// Everything that is counted for one model or adapter.
 struct series_figures {
   series_figures();
-  series_figures& operator+=(const series_figures& other);
 
   std::vector<histogram> histograms;  ///< [request_figures]
-  std::map<std::string, std::uint64_t, std::less<>> finished;
+  std::map<std::string, std::uint64_t, std::less<>> finished{{"length", 0}, {"stop", 0}};
   std::uint64_t prompt_tokens = 0, tokens = 0;
 };
 
@@ -74,8 +72,8 @@ class request_series {
   series_figures figures_;
 };
 
-/// Counts by adapter version. Since there may be too many, those that were not asked for the longest are counted
-/// together, as `other`.
+/// Counts by adapter version. Since there may be too many, those that were not asked for the longest are forgotten.
+/// What will be counted is there with 0 before: Prometheus takes no figure that it sees first for growth.
 class http_metrics {
  public:
   static constexpr std::size_t most_series = 100;
@@ -98,8 +96,8 @@ class http_metrics {
   mutable std::mutex mutex_;
   std::map<std::string, used_series> series_;
   std::uint64_t uses_ = 0;
-  std::optional<series_figures> other_;
-  std::map<int, std::uint64_t> responses_;
+  std::map<int, std::uint64_t> responses_{{200, 0}, {400, 0}, {401, 0}, {404, 0},
+                                          {429, 0}, {499, 0}, {500, 0}, {503, 0}};
   std::atomic<std::uint64_t> refused_connections_{0};
 };
 

@@ -35,10 +35,10 @@ void cpu_convolution::convolve(const layer_pass& at, const pass_sequence& sequen
   if (sequence.position == 0)
     for (std::int64_t row = 0; row < kernel - 1; ++row) std::fill_n(before + row * hidden, columns, 0.0f);
   const float* const b = in_.row(sequence.first_row) + first;
-  products_.kernels().short_convolve({.weights = at.weights.convolution + first,
-                                      .weight_stride = products_.hidden_stride(),
-                                      .kernel = static_cast<int>(kernel),
-                                      .channels = columns,
+  products_.kernels().short_convolve({.columns = {.weights = at.weights.convolution + first,
+                                                  .weight_stride = products_.hidden_stride(),
+                                                  .kernel = static_cast<int>(kernel),
+                                                  .count = columns},
                                       .b = b,
                                       .c = b + hidden,
                                       .x = b + 2 * hidden,

@@ -59,11 +59,11 @@ void cpu_delta::convolve_part(const layer_pass& at, const pass_sequence& sequenc
       std::fill_n(before + row * config_.channels(), dim, 0.0f);
   float* const x = qkv_.row(sequence.first_row) + first;
   const delta_weights& weights = at.weights.delta;
-  products_.kernels().convolve({.weights = weights.convolution + first,
-                                .weight_stride = qkv_.stride(),
-                                .bias = weights.bias_from(first),
-                                .kernel = static_cast<int>(config_.kernel),
-                                .channels = dim,
+  products_.kernels().convolve({.columns = {.weights = weights.convolution + first,
+                                            .weight_stride = qkv_.stride(),
+                                            .bias = weights.bias_from(first),
+                                            .kernel = static_cast<int>(config_.kernel),
+                                            .count = dim},
                                 .x = x,
                                 .row_stride = qkv_.stride(),
                                 .rows = sequence.rows,

@@ -33,11 +33,11 @@ void cpu_experts::mix(const layer_pass& at) {
   products_.pool().run_each(
       at.batch.rows, 8, [&](int row) { products_.normalize(weights.mlp_norm, at.hidden.row(row), normed.row(row)); });
   for (int first = 0; first < at.batch.rows; first += at_once) {
-    const float_rows some{normed.row(first), normed.stride};
+    const float_rows some = normed.from(first);
     const int rows = std::min(at_once, at.batch.rows - first);
     routes_.choose(products_.with(), {weights.router, weights.router_bias, weights.choice_bias}, some, rows, scores_);
     run(weights, some);
-    add_visits({at.hidden.row(first), at.hidden.stride}, rows);
+    add_visits(at.hidden.from(first), rows);
   }
   if (weights.shared_gate.weights)
     weigh_shared(products_.with(), weights.shared_gate, normed, at.batch.rows, shared_shares_);
@@ -48,7 +48,7 @@ void cpu_experts::mix_apart(const layer_pass& at) {
   const layer_weights& weights = at.weights;
   const float_rows normed = products_.normed();
   for (int first = 0; first < at.batch.rows; first += at_once) {
-    const float_rows in{at.hidden.row(first), at.hidden.stride}, made{apart_.row(first), apart_.stride()};
+    const float_rows in = at.hidden.from(first), made = apart_.from(first);
     const int rows = std::min(at_once, at.batch.rows - first);
     const auto normalize_rows = [&](const norm_weights& norm, const_float_rows from, float_rows to) {
       products_.pool().run_each(rows, 8, [&](int row) { products_.normalize(norm, from.row(row), to.row(row)); });
@@ -114,8 +114,8 @@ void cpu_experts::add_group_jobs(const layer_weights& weights, matrix_view exper
 }
 
 void cpu_experts::add_visits(float_rows hidden, int rows) {
-  products_.pool().run_each(
-      rows, 8, [&](int row) { routes_.add_visits(row, float_rows(places_), config_.hidden, hidden.row(row)); });
+  products_.pool().run_each(rows, 8,
+                            [&](int row) { routes_.add_visits(row, places_, config_.hidden, hidden.row(row)); });
 }
 
 }  // namespace troupe

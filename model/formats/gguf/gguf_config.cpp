@@ -97,7 +97,8 @@ void read_turned_part(const arch_keys& keys, model_config& into) {
   constexpr std::string_view key = "rope.dimension_count";
   const auto turned = keys.size(key, into.widest_head());
   if (turned == into.widest_head()) return;
-  if (into.family != "phi3" && !into.family.starts_with("glm") && !detail::has_delta_layers(into.family))
+  if (into.family != "phi3" && into.family != "minimax-m2" && !into.family.starts_with("glm") &&
+      !detail::has_delta_layers(into.family))
     refuse("{}: \"{}\" differs from the head size {}: positions in part of a head are not supported", keys.where(),
            keys.full(key), into.head_dim);
   into.rotary_dim = turned;

@@ -258,6 +258,29 @@ void read_cohere(const arch_keys& keys, model_config& into) {
   set_ropes_by_window(into, layer_rope::global, layer_rope::none);
 }
 
+/// Layers that have experts, of those behind the first ones: every n-th.
+void read_ernie_moe(const arch_keys& keys, model_config& into) {
+  if (keys.size("interleave_moe_layer_step", 1) != 1)
+    refuse("{}: \"{}\" is {}: experts in every layer but the first ones are supported", keys.where(),
+           keys.full("interleave_moe_layer_step"), keys.size("interleave_moe_layer_step"));
+  into.experts.shared_ffn = keys.get<std::int64_t>("expert_shared_feed_forward_length").value_or(0);
+  read_shares(keys, into);
+  read_without_pictures(keys, into);
+}
+
+void read_minimax(const arch_keys& keys, model_config& into) {
+  read_sigmoid_experts(keys, into);
+  read_one_window(keys, into);
+}
+
+/// Where some layers have a window, the others turn no heads. No key says which these are.
+void read_exaone(const arch_keys& keys, model_config& into) {
+  const auto size = keys.get<std::int64_t>(window_key).value_or(0);
+  if (size == 0) return;
+  set_windows(keys, 4, size, into);
+  set_ropes_by_window(into, layer_rope::global, layer_rope::none);
+}
+
 /// The language model of those that see pictures is the one that only reads. GLM 4 of 2024 has the name of its
 /// forerunners.
 constexpr gguf_architecture architectures[] = {
@@ -281,6 +304,11 @@ constexpr gguf_architecture architectures[] = {
     {.name = "chatglm", .family = "glm", .read = read_without_pictures},
     {.name = "glm4", .read = read_without_pictures},
     {.name = "ernie4_5", .read = read_without_pictures},
+    {.name = "ernie4_5-moe", .read = read_ernie_moe, .is_mixture = true},
+    {.name = "seed_oss"},
+    {.name = "arcee"},
+    {.name = "exaone4", .read = read_exaone},
+    {.name = "minimax-m2", .read = read_minimax, .is_mixture = true},
     {.name = "qwen2moe", .is_mixture = true},
     {.name = "qwen3moe", .is_mixture = true},
     {.name = "qwen3vlmoe", .family = "qwen3moe", .is_mixture = true, .sees_pictures = true},

@@ -69,7 +69,8 @@ std::string_view gguf_part(const model_config& config, std::int64_t layer, std::
   const bool fuses_qkv = config.family == "gpt2" || config.family == "phi3" || (config.file.joined_qkv && !has_delta);
   if (fuses_qkv && kind && is_qkv(*kind)) return "attn_qkv";
   if (joins_gate_and_up(config) && kind == linear_kind::gate) return "ffn_up";
-  const bool has_other_norm = config.family == "gpt-oss" || config.family == "glm4moe" || has_delta;
+  const bool has_other_norm =
+      config.family == "gpt-oss" || config.family == "glm4moe" || config.family == "seed_oss" || has_delta;
   if (is_nemotron(config) && ours == "post_attention_layernorm") return "attn_norm";  // of a layer of its own
   if (has_other_norm && ours == "post_attention_layernorm") return "post_attention_norm";
   if (is_lfm2(config) && ours == "model.norm") return "token_embd_norm";

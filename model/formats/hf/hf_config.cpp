@@ -56,7 +56,7 @@ void read_activation(const fields& config, model_config& into) {
   const std::string_view key = is_gemma                     ? "hidden_activation"
                                : into.family == "nemotronh" ? "mamba_hidden_act"
                                                             : "hidden_act";
-  const std::string_view usual = is_gemma ? "gelu_pytorch_tanh" : "silu";
+  const std::string_view usual = is_gemma ? "gelu_pytorch_tanh" : into.family == "arcee" ? "relu2" : "silu";
   const auto given = config.text(key).value_or(std::string(usual));
   if (given != usual && !(given == "swish" && usual == "silu"))
     refuse("{}: the {} \"{}\" is not supported: {} is", config.where(), key, given.substr(0, 80), usual);
@@ -66,7 +66,7 @@ void read_experts(const fields& config, const mixture_defaults& defaults, model_
   if (defaults.key.empty()) return;
   const auto named = config.integer("num_local_experts").value_or(defaults.experts);
   into.experts.count = positive(config, defaults.key, named);
-  into.experts.taken = positive(config, "num_experts_per_tok", defaults.taken);
+  into.experts.taken = positive(config, defaults.taken_key, defaults.taken);
   if (defaults.ffn > 0) into.ffn = positive(config, "moe_intermediate_size", defaults.ffn);
   if (defaults.shared_ffn > 0)
     into.experts.shared_ffn = positive(config, "shared_expert_intermediate_size", defaults.shared_ffn);
@@ -74,16 +74,18 @@ void read_experts(const fields& config, const mixture_defaults& defaults, model_
     into.experts.whole_shares = config.boolean("norm_topk_prob").value_or(defaults.whole_shares);
 }
 
-/// Layers of a mixture that have no experts: the first ones, those that are listed, and all but every n-th; or those
-/// that are named so, layer by layer.
+/// Layers of a mixture that have no experts: the first ones, those behind the last one that has some (-1: the model's
+/// last), those that are listed, and all but every n-th; or those that are named so, layer by layer.
 void read_dense_layers(const fields& config, const family_defaults& defaults, model_config& into) {
   const std::string_view key = defaults.mixture.dense_key;
   const std::int64_t first = key.empty() ? 0 : config.integer(key).value_or(defaults.mixture.dense_layers);
-  const std::int64_t step = config.integer("decoder_sparse_step").value_or(1);
+  const std::int64_t step = config.integer(defaults.mixture.step_key).value_or(1);
+  const std::int64_t last = config.integer("moe_layer_end_index").value_or(-1);
   const auto listed = config.integers("mlp_only_layers");
-  if (step < 1) refuse("{}: \"decoder_sparse_step\" is {}", config.where(), step);
+  if (step < 1) refuse("{}: \"{}\" is {}", config.where(), defaults.mixture.step_key, step);
   std::vector<bool> dense;
-  for (std::int64_t i = 0; i < into.layers; ++i) dense.push_back(i < first || (i + 1) % step != 0);
+  for (std::int64_t i = 0; i < into.layers; ++i)
+    dense.push_back(i < first || (last >= 0 && i > last) || (i + 1) % step != 0);
   for (const std::int64_t i : listed)
     if (i >= 0 && i < into.layers) dense[to_size(i)] = true;
   if (const auto types = config.texts("mlp_layer_types")) {

@@ -13,13 +13,16 @@ namespace troupe::detail {
 /// Where a mixture's config.json says what its experts are, and what it may leave out.
 struct mixture_defaults {
   std::string_view key = {};  // of the number of experts; empty: the family has none
-  std::int64_t experts = 0, taken = 0;
+  std::int64_t experts = 0;
+  std::string_view taken_key = "num_experts_per_tok";
+  std::int64_t taken = 0;
   std::int64_t ffn = 0;  // of moe_intermediate_size; 0: intermediate_size is theirs
   std::int64_t shared_ffn = 0;
   bool asks_for_whole_shares = false;  // by norm_topk_prob; else they are whole
   bool whole_shares = false;           // where it does not say
   std::string_view dense_key = {};     // of the number of first layers that have no experts
   std::int64_t dense_layers = 0;
+  std::string_view step_key = "decoder_sparse_step";  // every so many-th of the others has experts
 };
 
 /// What config.json may leave out, per family, as Hugging Face's classes fill it in, and who reads what its files alone

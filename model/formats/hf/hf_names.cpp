@@ -47,7 +47,7 @@ constexpr std::array<other_name, 4> of_granite_hybrid = {{{"mlp.router", "block_
                                                           {"mlp.gate_proj", "shared_mlp.input_linear"},
                                                           {"mlp.up_proj", "shared_mlp.input_linear"},
                                                           {"mlp.down_proj", "shared_mlp.output_linear"}}};
-/// Gemma 2 and 3, OLMo.
+/// Gemma 2 and 3, OLMo, EXAONE.
 constexpr std::array<other_name, 3> of_output_norms = {{{"self_attn.output_norm", "post_attention_layernorm"},
                                                         {"post_attention_layernorm", "pre_feedforward_layernorm"},
                                                         {"mlp.output_norm", "post_feedforward_layernorm"}}};
@@ -74,6 +74,9 @@ constexpr std::array<other_name, 10> of_nemotron = {{{"model.embed_tokens", "emb
                                                      {"mlp.down_proj", "mixer.down_proj"}}};
 constexpr std::array<other_name, 1> of_gpt_oss = {{{"mlp.router", "mlp.router"}}};
 constexpr std::array<other_name, 1> of_mixtral = {{{"mlp.router", "block_sparse_moe.gate"}}};
+constexpr std::array<other_name, 2> of_minimax = {
+    {{"mlp.router", "block_sparse_moe.gate"}, {"mlp.choice_bias", "block_sparse_moe.e_score_correction_bias"}}};
+constexpr std::array<other_name, 1> of_ernie_moe = {{{"mlp.choice_bias", "mlp.moe_statics.e_score_correction_bias"}}};
 constexpr std::array<other_name, 1> of_granite_moe = {{{"mlp.router", "block_sparse_moe.router.layer"}}};
 
 constexpr std::array<other_name, 5> of_deepseek = {{{latent_query, "self_attn.kv_b_proj"},
@@ -97,7 +100,8 @@ constexpr named_family families_with_names[] = {{"gpt2", of_gpt2},           {"l
                                                 {"olmo2", of_output_norms},  {"olmo3", of_output_norms},
                                                 {"gemma4", of_gemma4},       {"gpt-oss", of_gpt_oss},
                                                 {"mixtral", of_mixtral},     {"granitemoe", of_granite_moe},
-                                                {"nemotronh", of_nemotron}};
+                                                {"nemotronh", of_nemotron},  {"exaone4", of_output_norms},
+                                                {"minimax-m2", of_minimax},  {"ernie4_5-moe", of_ernie_moe}};
 /// Of all others.
 constexpr std::array<other_name, 3> of_mixtures = {{{"mlp.router", "mlp.gate"},
                                                     {"mlp.choice_bias", "mlp.gate.e_score_correction_bias"},
@@ -126,7 +130,8 @@ std::string_view hugging_face_part(const model_config& config, std::int64_t laye
 std::string hugging_face_expert(const model_config& config, const wanted_weight& weight) {
   const std::string_view part = weight.part.substr(std::string_view("mlp.").size());
   if (config.experts.apart) return fmt::format("experts.{}.{}", weight.expert, part);
-  if (config.family != "mixtral" && !is_lfm2(config)) return fmt::format("mlp.experts.{}.{}", weight.expert, part);
+  const bool is_like_mixtral = config.family == "mixtral" || config.family == "minimax-m2";
+  if (!is_like_mixtral && !is_lfm2(config)) return fmt::format("mlp.experts.{}.{}", weight.expert, part);
   const auto kind = linear_from_name(weight.part);
   const int number = kind == linear_kind::gate ? 1 : kind == linear_kind::down ? 2 : 3;
   return fmt::format("{}.experts.{}.w{}", is_lfm2(config) ? "feed_forward" : "block_sparse_moe", weight.expert, number);

@@ -115,6 +115,27 @@ void ernie(const fields& config, const family_defaults&, model_config& into) {
   into.qkv_bias = into.out_bias = into.mlp_bias = config.boolean("use_bias").value_or(false);
 }
 
+void ernie_moe(const fields& config, const family_defaults& defaults, model_config& into) {
+  ernie(config, defaults, into);
+  if (into.mlp_bias) refuse("{}: \"use_bias\" is not supported for experts", config.where());
+  const std::int64_t shared = config.integer("moe_num_shared_experts").value_or(2);
+  if (shared < 0 || shared > 1024) refuse("{}: \"moe_num_shared_experts\" is {}", config.where(), shared);
+  into.experts.shared_ffn = shared * into.ffn;
+}
+
+void seed(const fields& config, const family_defaults& defaults, model_config& into) {
+  llama(config, defaults, into);
+  into.out_bias = config.boolean("attention_out_bias").value_or(false);
+}
+
+/// Its published files name how much of a head turns by another field.
+void minimax(const fields& config, const family_defaults&, model_config& into) {
+  const std::int64_t turned = positive(config, "rotary_dim", into.head_dim);
+  if (turned > into.head_dim) refuse("{}: \"rotary_dim\" is {} of {}", config.where(), turned, into.head_dim);
+  if (turned < into.head_dim) into.rotary_dim = turned;
+  refuse_unless(config, "use_qk_norm", true);
+}
+
 void olmoe(const fields& config, const family_defaults&, model_config&) {
   if (config.has("clip_qkv")) refuse("{}: \"clip_qkv\" is not supported", config.where());
 }

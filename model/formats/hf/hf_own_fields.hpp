@@ -16,8 +16,9 @@ namespace troupe::detail::own_fields {
 
 using reader = void(const json_fields<nlohmann::json>&, const family_defaults&, model_config&);
 
-reader llama, qwen2_moe, qwen3_moe, linear_attention, ernie, olmoe, glm, glm_moe, gemma2, gemma3, gemma4, gpt_oss,
-    ministral, granite, granite_moe, granite_hybrid, cohere, nemotron, lfm2, lfm2_moe, deepseek2, deepseek3, glm_lite;
+reader llama, qwen2_moe, qwen3_moe, linear_attention, ernie, ernie_moe, seed, minimax, olmoe, glm, glm_moe, gemma2,
+    gemma3, gemma4, gpt_oss, ministral, granite, granite_moe, granite_hybrid, cohere, nemotron, lfm2, lfm2_moe,
+    deepseek2, deepseek3, glm_lite;
 
 /// Of an mlp beside the experts that is so many times as wide as one of them; and the factor of their shares.
 void read_shared_experts(const json_fields<nlohmann::json>& config, std::int64_t usual, double usual_factor,

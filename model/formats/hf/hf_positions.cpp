@@ -124,12 +124,14 @@ bool is_of_glm(const model_config& model) {
   return model.family.starts_with("glm");
 }
 
-/// Phi-4-mini, GLM and the Qwens with linear attention turn a part of each head alone.
+/// Phi-4-mini, GLM, MiniMax and the Qwens with linear attention turn a part of each head alone.
 bool turns_parts(const model_config& model) {
-  return model.family == "phi3" || is_of_glm(model) || has_delta_layers(model.family);
+  return model.family == "phi3" || model.family == "minimax-m2" || is_of_glm(model) || has_delta_layers(model.family);
 }
 
 double usual_part(const model_config& model) {
+  if (model.rotary_dim > 0 && !model.is_latent())
+    return static_cast<double>(model.rotary_dim) / static_cast<double>(model.head_dim);
   return is_of_glm(model) ? 0.5 : has_delta_layers(model.family) ? 0.25 : 1.0;
 }
 
@@ -293,6 +295,17 @@ void read_layers_that_turn_in_windows(const fields& config, model_config& into) 
   set_ropes_by_window(into, layer_rope::global, layer_rope::none);
 }
 
+/// Of EXAONE 4 the same, where some have a window at all. A pattern may be a text beside the list.
+void read_layers_of_exaone(const fields& config, model_config& into) {
+  const std::int64_t size = window_size(config, 4096);
+  if (size == 0) return;
+  if (config.has("layer_types"))
+    read_windows(config, size, into, [](std::int64_t) { return true; });
+  else
+    read_windows_between(config, 4, size, into);
+  set_ropes_by_window(into, layer_rope::global, layer_rope::none);
+}
+
 }  // namespace
 
 void read_ropes(const fields& config, model_config& into) {
@@ -318,6 +331,7 @@ void read_layers(const fields& config, model_config& into) {
   if (into.family == "gemma4") read_two_kinds_of_layers(config, 6, 512, into);
   if (into.family == "olmo3") read_two_kinds_of_layers(config, 4, 4096, into);
   if (into.family == "cohere2") read_layers_that_turn_in_windows(config, into);
+  if (into.family == "exaone4") read_layers_of_exaone(config, into);
   if (into.family == "nemotronh") into.layer_ropes.assign(to_size(into.layers), layer_rope::none);
   if (into.family == "granitehybrid" && config.text("position_embedding_type").value_or("") != "rope")
     into.layer_ropes.assign(to_size(into.layers), layer_rope::none);

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "model/ops/cuda/ops.hpp"
+#include "model/ops/dropout.hpp"
 
 namespace troupe::cuda {
 
@@ -139,14 +140,9 @@ void swiglu_back(const stream& on, const activation_back_args& args);
 void geglu_back(const stream& on, const activation_back_args& args);
 void gelu_back(const stream& on, const activation_back_args& args);
 
-/// Which elements of a LoRA's input are dropped: drawn as on the processor (model/train/kernels/dropout_kernels.cpp).
-struct dropout_mask {
-  float probability = 0;
-  std::uint64_t seed = 0;
-  std::uint32_t pass = 0, stream = 0;
-};
+/// Drawn as on the processor (model/train/kernels/dropout_kernels.cpp).
 struct dropout_args {
-  dropout_mask mask = {};
+  dropout_key mask = {};
   int rows = 0;
   std::int64_t n = 0;
   float_rows x = {}, out = {};  ///< may be the same

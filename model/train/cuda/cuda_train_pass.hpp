@@ -126,7 +126,6 @@ class cuda_train_pass final : public train_pass {
   void undrop(const linear& l, float_rows dx);
   void multiply(const cuda::weight_product& product);
   void multiply(const cuda::float_product& product);
-  cuda::dropout_mask mask_of(const lora_factors& lora) const;
   float_rows dropped(const linear& l, float_rows x);
 
   void loss(float factor, bool backward);

@@ -163,7 +163,7 @@ void cuda_train_pass::lora_input_back(const linear& l, float_rows dx) {
 }
 
 void cuda_train_pass::undrop(const linear& l, float_rows dx) {
-  cuda::drop(stream_, {.mask = mask_of(l.lora),
+  cuda::drop(stream_, {.mask = dropout_.of_stream(l.lora.stream),
                        .rows = rows_.count(),
                        .n = l.weights.w.ins,
                        .x = {dropped_.data(), dx.stride},
@@ -171,14 +171,10 @@ void cuda_train_pass::undrop(const linear& l, float_rows dx) {
                        .how = into::add});
 }
 
-cuda::dropout_mask cuda_train_pass::mask_of(const lora_factors& lora) const {
-  return {.probability = dropout_.probability, .seed = dropout_.seed, .pass = dropout_.pass, .stream = lora.stream};
-}
-
 float_rows cuda_train_pass::dropped(const linear& l, float_rows x) {
   if (dropout_.probability <= 0) return x;
   const float_rows out{dropped_.data(), x.stride};
-  cuda::drop(stream_, {.mask = mask_of(l.lora), .rows = rows_.count(), .n = l.weights.w.ins, .x = x, .out = out});
+  cuda::drop(stream_, {.mask = dropout_.of_stream(l.lora.stream), .rows = rows_.count(), .n = l.weights.w.ins, .x = x, .out = out});
   return out;
 }
 

@@ -1,15 +1,14 @@
 // Compiled once per ISA. Gradients of convolutions: what model/ops/convolution_kernels.cpp computes, backward, for
 // sequences from their beginning on.
-#include "model/ops/convolution_columns.hpp"
+#include "model/ops/column_convolution.hpp"
 #include "model/train/kernels/train_kernels_isa.hpp"
 
 namespace troupe::TROUPE_ISA {
 
 void convolve_back(const convolve_back_args& a) {
-  for (std::int64_t i = 0; i < a.channels; i += lanes) {
+  for (std::int64_t i = 0; i < a.columns.count; i += lanes) {
     const auto gradient = [&](int row) INLINED { return a.gradient + row * a.gradient_stride + i; };
-    column_convolution columns{a.weights + i, a.weight_stride, a.kernel, a.rows};
-    if (a.bias) columns.bias = load(a.bias + i);
+    column_convolution columns(a.columns, i, a.rows);
     columns.run([&](int row) INLINED { return load(a.x + row * a.x_stride + i); },
                 [&](int row, f32x16 total) INLINED {  // silu's
                   const f32x16 s = sigmoid(total);
@@ -22,10 +21,10 @@ void convolve_back(const convolve_back_args& a) {
 
 /// Until all of them are known x_gradient holds the gradients of the sums.
 void short_convolve_back(const short_convolution_back_args& a) {
-  for (std::int64_t i = 0; i < a.channels; i += lanes) {
+  for (std::int64_t i = 0; i < a.columns.count; i += lanes) {
     const auto of = [&](const float* rows, int row) INLINED { return load(rows + row * a.row_stride + i); };
     const auto to = [&](float* rows, int row) INLINED { return rows + row * a.gradient_stride + i; };
-    column_convolution columns{a.weights + i, a.weight_stride, a.kernel, a.rows};
+    column_convolution columns(a.columns, i, a.rows);
     columns.run([&](int row) INLINED { return of(a.b, row) * of(a.x, row); },
                 [&](int row, f32x16 total) INLINED {
                   const f32x16 g = load(a.out_gradient + row * a.out_stride + i);

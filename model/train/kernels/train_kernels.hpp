@@ -6,7 +6,7 @@
 #include "model/ops/kernels.hpp"
 #include "model/ops/matrix.hpp"
 #include "model/ops/rows.hpp"
-#include "model/train/kernels/dropout.hpp"
+#include "model/ops/dropout.hpp"
 
 namespace troupe {
 
@@ -58,11 +58,7 @@ struct delta_back_args {
 
 /// Of a convolution that begins with a sequence (convolve_args).
 struct convolve_back_args {
-  const float* weights = nullptr;
-  std::int64_t weight_stride = 0;
-  const float* bias = nullptr;
-  int kernel = 1;
-  std::int64_t channels = 0;
+  convolution_columns columns;
   const float* x = nullptr;  ///< [rows, x_stride]: what went in
   std::int64_t x_stride = 0;
   int rows = 0;
@@ -72,10 +68,7 @@ struct convolve_back_args {
 
 /// Of a short convolution that begins with a sequence (short_convolution_args).
 struct short_convolution_back_args {
-  const float* weights = nullptr;
-  std::int64_t weight_stride = 0;
-  int kernel = 1;
-  std::int64_t channels = 0;
+  convolution_columns columns;
   const float *b = nullptr, *c = nullptr, *x = nullptr;  ///< [rows, row_stride]: what went in
   std::int64_t row_stride = 0;
   int rows = 0;

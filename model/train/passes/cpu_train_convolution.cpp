@@ -18,10 +18,10 @@ template <class Args>
 Args convolution_of(const column_task& task, const trained_layer& weights, const model_config& config,
                     const_float_rows branches) {
   Args args;
-  args.weights = weights.convolution + task.first;
-  args.weight_stride = padded_row(config.hidden);
-  args.kernel = static_cast<int>(config.convolved_rows);
-  args.channels = task.columns;
+  args.columns = {.weights = weights.convolution + task.first,
+                  .weight_stride = padded_row(config.hidden),
+                  .kernel = static_cast<int>(config.convolved_rows),
+                  .count = task.columns};
   args.b = branches.row(task.row) + task.first;
   args.c = args.b + config.hidden;
   args.x = args.b + 2 * config.hidden;

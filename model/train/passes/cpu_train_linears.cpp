@@ -5,16 +5,10 @@
 
 namespace troupe {
 
-dropout_key cpu_train_rows::mask_of(const lora_factors& lora) const {
-  dropout_key key = dropout_;
-  key.stream = lora.stream;
-  return key;
-}
-
 const_float_rows cpu_train_rows::dropped(const lora_factors& lora, const_float_rows x, std::int64_t width) const {
   if (dropout_.probability <= 0) return x;
   const float_rows out = scratch_.dropped.as(x.stride);
-  const dropout_key key = mask_of(lora);
+  const dropout_key key = dropout_.of_stream(lora.stream);
   for_each([&](std::int64_t r) {
     float* row = out.row(r);
     kernels_.drop(key, r, x.row(r), width, row);
@@ -148,7 +142,7 @@ void cpu_train_rows::lora_input_back(const trained_linear& linear, float_rows dx
                   .c = to,
                   .how = masked ? into::set : into::add});
   if (!masked) return;
-  const dropout_key key = mask_of(lora);
+  const dropout_key key = dropout_.of_stream(lora.stream);
   for_each([&](std::int64_t r) {
     float* row = to.row(r);
     kernels_.drop(key, r, row, ins, row);

@@ -5,7 +5,7 @@
 
 #include "base/rounding.hpp"
 #include "model/lora/adapter.hpp"
-#include "model/train/kernels/dropout.hpp"
+#include "model/ops/dropout.hpp"
 #include "model/train/passes/cpu_train_memory.hpp"
 
 namespace troupe {
@@ -121,7 +121,6 @@ class cpu_train_rows {
   /// dx += what scratch().dlora means for the adapter's input.
   void lora_input_back(const trained_linear& linear, float_rows dx);
   void weights_back(const trained_linear& linear, const_float_rows x, const_float_rows dy);
-  dropout_key mask_of(const lora_factors& lora) const;
   const_float_rows dropped(const lora_factors& lora, const_float_rows x, std::int64_t width) const;
 
   const trained_model& model_;

@@ -93,15 +93,19 @@ void delta_pass::find_shares(const compute& with, const input& in) {
   });
 }
 
+convolution_columns delta_pass::columns_of(const task& t, const head_place& head) const {
+  return {.weights = t.in.weights.convolution + head.column,
+          .weight_stride = padded_row(config_.channels()),
+          .bias = t.in.weights.bias_from(head.column),
+          .kernel = static_cast<int>(config_.kernel),
+          .count = head.dim};
+}
+
 void delta_pass::convolve(const task& t, const head_place& head) const {
   for (std::int64_t i = 0; i < t.rows; ++i)
     std::copy_n(t.in.qkv.row(t.first + i) + head.column, head.dim, t.s.heads + i * heads_stride_ + head.at);
   std::fill_n(t.s.before, config_.kernel * head.dim, 0.0f);
-  t.with.kernels.convolve({.weights = t.in.weights.convolution + head.column,
-                           .weight_stride = padded_row(config_.channels()),
-                           .bias = t.in.weights.bias_from(head.column),
-                           .kernel = static_cast<int>(config_.kernel),
-                           .channels = head.dim,
+  t.with.kernels.convolve({.columns = columns_of(t, head),
                            .x = t.s.heads + head.at,
                            .row_stride = heads_stride_,
                            .rows = static_cast<int>(t.rows),
@@ -111,11 +115,7 @@ void delta_pass::convolve(const task& t, const head_place& head) const {
 
 void delta_pass::convolve_back(const task& t, const head_place& head, float_rows to) const {
   float* const gradient = t.s.heads_gradient + head.at;
-  t.kernels.convolve_back({.weights = t.in.weights.convolution + head.column,
-                           .weight_stride = padded_row(config_.channels()),
-                           .bias = t.in.weights.bias_from(head.column),
-                           .kernel = static_cast<int>(config_.kernel),
-                           .channels = head.dim,
+  t.kernels.convolve_back({.columns = columns_of(t, head),
                            .x = t.in.qkv.row(t.first) + head.column,
                            .x_stride = t.in.qkv.stride,
                            .rows = static_cast<int>(t.rows),

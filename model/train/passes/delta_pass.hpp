@@ -74,6 +74,7 @@ class delta_pass {
   }
 
   void find_shares(const compute& with, const input& in);
+  convolution_columns columns_of(const task& t, const head_place& head) const;
   void convolve(const task& t, const head_place& head) const;
   /// The gradient of what `convolve` gave becomes that of the linear layer's output.
   void convolve_back(const task& t, const head_place& head, float_rows to) const;

@@ -10,21 +10,17 @@
 
 namespace troupe {
 
-expert_pass::sizes expert_pass::sizes_of(const model_config& config, std::int64_t most_rows) {
-  const std::int64_t rows = std::min<std::int64_t>(most_rows, expert_routes::rows_together);
-  return {.rows = rows,
-          .places = expert_routes::most_places(config, rows),
-          .hidden_stride = train_stride(config.hidden),
-          .ffn_stride = train_stride(config.ffn),
-          .score_stride = padded_outs(config.experts.count)};
-}
+expert_pass::strides::strides(const model_config& config)
+    : hidden(train_stride(config.hidden)), ffn(train_stride(config.ffn)), score(padded_outs(config.experts.count)) {}
 
-std::int64_t expert_pass::sizes::floats() const {
-  return places * (hidden_stride + 4 * ffn_stride) + rows * 2 * score_stride;
+std::int64_t expert_pass::rows_at_once(std::int64_t most_rows) {
+  return std::min<std::int64_t>(most_rows, expert_routes::rows_together);
 }
 
 std::int64_t expert_pass::bytes(const model_config& config, std::int64_t most_rows) {
-  return sizes_of(config, most_rows).floats() * static_cast<std::int64_t>(sizeof(float));
+  const strides by(config);
+  const std::int64_t rows = rows_at_once(most_rows), places = expert_routes::most_places(config, rows);
+  return (places * (by.hidden + 4 * by.ffn) + rows * 2 * by.score) * static_cast<std::int64_t>(sizeof(float));
 }
 
 expert_pass::expert_pass(const model_config& config, std::int64_t most_rows, const compute& with, products& body,
@@ -34,15 +30,14 @@ expert_pass::expert_pass(const model_config& config, std::int64_t most_rows, con
       kernels_(train_kernels_like(with.kernels)),
       body_(body),
       between_(between),
-      sizes_(sizes_of(config, most_rows)),
-      routes_(config, with.kernels),
-      scores_(to_size(sizes_.rows * sizes_.score_stride)),
-      score_gradients_(scores_.size()),
-      in_(to_size(sizes_.places * sizes_.hidden_stride)),
-      gate_(to_size(sizes_.places * sizes_.ffn_stride)),
-      up_(gate_.size()),
-      active_(gate_.size()),
-      active_gradient_(gate_.size()) {}
+      rows_at_once_(rows_at_once(most_rows)),
+      routes_(config, with.kernels) {
+  const strides by(config);
+  const std::int64_t places = expert_routes::most_places(config, rows_at_once_);
+  for (row_memory* rows : {&scores_, &score_gradients_}) *rows = row_memory(rows_at_once_, by.score);
+  in_ = row_memory(places, by.hidden);
+  for (row_memory* rows : {&gate_, &up_, &active_, &active_gradient_}) *rows = row_memory(places, by.ffn);
+}
 
 template <class Work>
 void expert_pass::for_groups(Work work) {
@@ -59,41 +54,40 @@ void expert_pass::for_rows(std::int64_t rows, Work work) {
 
 void expert_pass::forward(const trained_layer& layer, const read_rows<const_float_rows>& input, std::int64_t rows,
                           float_rows y) {
-  for (std::int64_t first = 0; first < rows; first += sizes_.rows) {
-    const std::int64_t count = std::min(sizes_.rows, rows - first);
+  for (std::int64_t first = 0; first < rows; first += rows_at_once_) {
+    const std::int64_t count = std::min(rows_at_once_, rows - first);
     visit(layer, input.from(first), count);
     for_groups([&](int place, int visitors, std::size_t expert) {
       const trained_expert& by = layer.experts[expert];
-      const products::output down{&by.down, by.biases.down, {in().row(place), in().stride}};
-      body_.forward({inner(active_).row(place), sizes_.ffn_stride}, visitors, {&down, 1});
+      const products::output down{&by.down, by.biases.down, in_.from(place)};
+      body_.forward(active_.from(place), visitors, {&down, 1});
     });
-    add_visits(count, {y.row(first), y.stride});
+    add_visits(count, y.from(first));
   }
 }
 
 void expert_pass::backward(const trained_layer& layer, const read_rows<const_float_rows>& read, std::int64_t rows,
                            const_float_rows dy, const read_rows<float_rows>& gradient) {
-  for (std::int64_t first = 0; first < rows; first += sizes_.rows) {
-    const std::int64_t count = std::min(sizes_.rows, rows - first);
+  for (std::int64_t first = 0; first < rows; first += rows_at_once_) {
+    const std::int64_t count = std::min(rows_at_once_, rows - first);
     const read_rows<float_rows> to = gradient.from(first);
     visit(layer, read.from(first), count);
-    gather({dy.row(first), dy.stride});
+    gather(dy.from(first));
     for_groups([&](int place, int visitors, std::size_t expert) {
-      body_.backward({in().row(place), in().stride}, visitors, layer.experts[expert].down,
-                     {inner(active_gradient_).row(place), sizes_.ffn_stride}, into::set);
+      body_.backward(in_.from(place), visitors, layer.experts[expert].down, active_gradient_.from(place), into::set);
     });
     for_rows(count, [&](int row) { row_back(layer, row); });
     for_groups([&](int place, int visitors, std::size_t expert) {
-      const float_rows input{in().row(place), in().stride};
+      const float_rows input = in_.from(place);
       const trained_expert& by = layer.experts[expert];
-      body_.backward({inner(gate_).row(place), sizes_.ffn_stride}, visitors, by.gate, input, into::set);
-      body_.backward({inner(up_).row(place), sizes_.ffn_stride}, visitors, by.up, input, into::add);
+      body_.backward(gate_.from(place), visitors, by.gate, input, into::set);
+      body_.backward(up_.from(place), visitors, by.up, input, into::add);
     });
-    body_.backward(scores(score_gradients_), count, layer.router, to.routed, into::set);
+    body_.backward(score_gradients_, count, layer.router, to.routed, into::set);
     for_rows(count, [&](int row) {
-      if (!to.is_one()) std::fill_n(to.x.row(row), sizes_.hidden_stride, 0.0f);
+      if (!to.is_one()) std::fill_n(to.x.row(row), in_.stride(), 0.0f);
       for (const expert_routes::visit& visit : routes_.visits_of(row))
-        with_.kernels.add(in().row(visit.place), config_.hidden, to.x.row(row));
+        with_.kernels.add(in_.row(visit.place), config_.hidden, to.x.row(row));
     });
   }
 }
@@ -101,30 +95,29 @@ void expert_pass::backward(const trained_layer& layer, const read_rows<const_flo
 void expert_pass::visit(const trained_layer& layer, const read_rows<const_float_rows>& read, std::int64_t rows) {
   const expert_routes::router router{layer.router.packed, layer.router_bias, layer.choice_bias,
                                      layer.apart.share_factors};
-  routes_.choose(with_, router, read.routed, static_cast<int>(rows), scores(scores_));
+  routes_.choose(with_, router, read.routed, static_cast<int>(rows), scores_);
   gather(read.x);
   for_groups([&](int place, int visitors, std::size_t expert) {
     const trained_expert& by = layer.experts[expert];
-    const products::output outputs[] = {{&by.gate, by.biases.gate, {inner(gate_).row(place), sizes_.ffn_stride}},
-                                        {&by.up, by.biases.up, {inner(up_).row(place), sizes_.ffn_stride}}};
-    body_.forward({in().row(place), in().stride}, visitors, outputs);
+    const products::output outputs[] = {{&by.gate, by.biases.gate, gate_.from(place)},
+                                        {&by.up, by.biases.up, up_.from(place)}};
+    body_.forward(in_.from(place), visitors, outputs);
   });
   for_rows(routes_.places(), [&](int place) {
-    activate_gated(with_.kernels, config_, inner(gate_).row(place), inner(up_).row(place), rounded_up(config_.ffn, 16),
-                   inner(active_).row(place));
+    activate_gated(with_.kernels, config_, gate_.row(place), up_.row(place), rounded_up(config_.ffn, 16),
+                   active_.row(place));
   });
 }
 
 /// Each place gets its row; those that nobody takes keep what they have, which nobody reads.
 void expert_pass::gather(const_float_rows from) {
   for_rows(routes_.places(), [&](int place) {
-    if (const int row = routes_.row_at(place); row >= 0)
-      std::copy_n(from.row(row), sizes_.hidden_stride, in().row(place));
+    if (const int row = routes_.row_at(place); row >= 0) std::copy_n(from.row(row), in_.stride(), in_.row(place));
   });
 }
 
 void expert_pass::add_visits(std::int64_t rows, float_rows y) {
-  for_rows(rows, [&](int row) { routes_.add_visits(row, in(), config_.hidden, y.row(row)); });
+  for_rows(rows, [&](int row) { routes_.add_visits(row, in_, config_.hidden, y.row(row)); });
 }
 
 /// Of a row's visits: active_gradient_, which still lacks the share, becomes the gradients of gate and up. That of the
@@ -132,16 +125,16 @@ void expert_pass::add_visits(std::int64_t rows, float_rows y) {
 /// more of dy, which is still where it was gathered.
 void expert_pass::row_back(const trained_layer& layer, int row) {
   const std::int64_t width = rounded_up(config_.ffn, 16);
-  float* share_gradients = scores(score_gradients_).row(row);
-  std::fill_n(share_gradients, sizes_.score_stride, 0.0f);
+  float* share_gradients = score_gradients_.row(row);
+  std::fill_n(share_gradients, scores_.stride(), 0.0f);
   for (const expert_routes::visit& visit : routes_.visits_of(row)) {
-    float* gradient = inner(active_gradient_).row(visit.place);
-    double share_gradient = kernels_.dot(gradient, inner(active_).row(visit.place), config_.ffn);
+    float* gradient = active_gradient_.row(visit.place);
+    double share_gradient = kernels_.dot(gradient, active_.row(visit.place), config_.ffn);
     if (const float* bias = layer.experts[to_size(visit.expert)].biases.down)
-      share_gradient += kernels_.dot(in().row(visit.place), bias, config_.hidden);
+      share_gradient += kernels_.dot(in_.row(visit.place), bias, config_.hidden);
     share_gradients[visit.expert] = static_cast<float>(share_gradient);
     std::transform(gradient, gradient + width, gradient, [&](float g) { return g * visit.share; });
-    activate_gated_back(kernels_, config_, gradient, width, inner(gate_).row(visit.place), inner(up_).row(visit.place));
+    activate_gated_back(kernels_, config_, gradient, width, gate_.row(visit.place), up_.row(visit.place));
   }
   shares_back(layer, row, share_gradients);
 }
@@ -150,27 +143,27 @@ void expert_pass::row_back(const trained_layer& layer, int row) {
 /// experts taken, or over all.
 void expert_pass::shares_back(const trained_layer& layer, int row, float* gradients) {
   if (config_.experts.sigmoid_shares) return sigmoids_back(row, gradients);
-  float* shares = scores(scores_).row(row);
+  float* shares = scores_.row(row);
   const auto factor_of = [&](std::int64_t expert) {
     return layer.apart.share_factors ? layer.apart.share_factors[expert] : config_.experts.share_factor;
   };
   for (const expert_routes::visit& visit : routes_.visits_of(row)) gradients[visit.expert] *= factor_of(visit.expert);
   if (config_.experts.whole_shares) {
-    std::fill_n(shares, sizes_.score_stride, 0.0f);
+    std::fill_n(shares, scores_.stride(), 0.0f);
     for (const expert_routes::visit& visit : routes_.visits_of(row))
       if (const float factor = factor_of(visit.expert); factor != 0) shares[visit.expert] = visit.share / factor;
   } else {
-    kernels_.softmax(shares, 0, 0, config_.experts.count, sizes_.score_stride, 1.0f, -INFINITY);
+    kernels_.softmax(shares, 0, 0, config_.experts.count, scores_.stride(), 1.0f, -INFINITY);
   }
-  kernels_.softmax_back(shares, gradients, 0, sizes_.score_stride, 1.0f);
+  kernels_.softmax_back(shares, gradients, 0, scores_.stride(), 1.0f);
 }
 
 /// Where they are made of sigmoids s, a share's slope is that over s less what all shares of a row lose to it, times
 /// s (1 - s).
 void expert_pass::sigmoids_back(int row, float* gradients) {
-  float* sigmoid = scores(scores_).row(row);
-  std::vector<float> raw(sigmoid, sigmoid + sizes_.score_stride);
-  sigmoids(with_.kernels, raw.data(), sizes_.score_stride, sigmoid);
+  float* sigmoid = scores_.row(row);
+  std::vector<float> raw(sigmoid, sigmoid + scores_.stride());
+  sigmoids(with_.kernels, raw.data(), scores_.stride(), sigmoid);
   float lost = 0;
   if (config_.experts.whole_shares)
     for (const expert_routes::visit& visit : routes_.visits_of(row))

@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <functional>
 
-#include "base/aligned_buffer.hpp"
 #include "model/arch/expert_routes.hpp"
+#include "model/ops/row_memory.hpp"
 #include "model/train/parameters/trained_model.hpp"
 
 namespace troupe {
@@ -23,7 +23,7 @@ class expert_pass {
   struct read_rows {
     Rows x, routed;
     bool is_one() const { return x.data == routed.data; }
-    read_rows from(std::int64_t row) const { return {{x.row(row), x.stride}, {routed.row(row), routed.stride}}; }
+    read_rows from(std::int64_t row) const { return {x.from(row), routed.from(row)}; }
   };
 
   /// y += what the mixture makes of the rows.
@@ -36,15 +36,13 @@ class expert_pass {
   static std::int64_t bytes(const model_config& config, std::int64_t most_rows);
 
  private:
-  struct sizes {
-    std::int64_t rows, places, hidden_stride, ffn_stride, score_stride;
-    std::int64_t floats() const;
+  /// That are run together.
+  static std::int64_t rows_at_once(std::int64_t most_rows);
+  /// Of a place and of a row.
+  struct strides {
+    explicit strides(const model_config& config);
+    std::int64_t hidden, ffn, score;
   };
-  static sizes sizes_of(const model_config& config, std::int64_t most_rows);
-
-  float_rows in() const { return {in_.data(), sizes_.hidden_stride}; }
-  float_rows inner(const aligned_buffer<float>& memory) const { return {memory.data(), sizes_.ffn_stride}; }
-  float_rows scores(const aligned_buffer<float>& memory) const { return {memory.data(), sizes_.score_stride}; }
 
   /// Routes, and gate, up and active of each place.
   void visit(const trained_layer& layer, const read_rows<const_float_rows>& in, std::int64_t rows);
@@ -63,11 +61,11 @@ class expert_pass {
   const train_kernel_table& kernels_;
   products& body_;
   const std::function<void()>& between_;
-  sizes sizes_;
+  std::int64_t rows_at_once_;
   expert_routes routes_;
-  aligned_buffer<float> scores_, score_gradients_;  // of each row
-  aligned_buffer<float> in_;                        // of each place, as the next ones
-  aligned_buffer<float> gate_, up_, active_, active_gradient_;
+  row_memory scores_, score_gradients_;  ///< of each row
+  row_memory in_;                        ///< of each place, as the next ones
+  row_memory gate_, up_, active_, active_gradient_;
 };
 
 }  // namespace troupe

@@ -24,6 +24,10 @@ TEST_F(api, tokenizes_a_chat_as_it_would_be_answered) {
   };
   for (const auto& [name, value] : {std::pair("add_special_tokens", json(false)), {"chat_template", nullptr}})
     EXPECT_EQ(post("/tokenize", with(name, value)).get().parsed()["tokens"], json(letters("Hi"))) << name;
+  EXPECT_EQ(post("/tokenize", with("truncate_prompt_tokens", 1)).get().parsed()["tokens"], json(letters("i")));
+  json shortened = with("truncate_prompt_tokens", -1);
+  shortened["max_tokens"] = 63;
+  EXPECT_EQ(post("/tokenize", shortened).get().parsed()["count"], 1) << "of a context of 64";
   for (const auto& [name, value] :
        {std::pair("add_special_tokens", json(true)), {"chat_template", "{{ 1 }}"}, {"documents", {{{"text", "A"}}}}}) {
     const json error = error_of("/tokenize", with(name, value), 400);

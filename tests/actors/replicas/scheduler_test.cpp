@@ -11,6 +11,17 @@ TEST_F(scheduler, sends_back_what_comes_before_its_first_life) {
   EXPECT_EQ(returned.requests[0].engine.resumed, 0u);
 }
 
+TEST_F(scheduler, says_that_a_request_asks_for_more_answers_than_run_at_a_time) {
+  start({.max_sequences = 2});
+  begin_life(1);
+  ask(1, "AB", 10, no_adapter, 3);
+  const auto refused = sink_.take<request_refused>();
+  EXPECT_EQ(refused.cause, refusal_cause::bad_input);
+  EXPECT_EQ(refused.field, "n");
+  ask(2, "A", 100'000);
+  EXPECT_EQ(sink_.take<request_refused>().field, "") << "which the memory cannot hold";
+}
+
 TEST_F(scheduler, gives_back_the_oldest_of_those_that_wait_when_others_have_room) {
   start({.max_sequences = 1});
   begin_life(1, 64, 1);

@@ -154,6 +154,31 @@ TEST_F(gateway, keeps_the_stop_string_where_that_is_asked_for) {
   EXPECT_EQ(last.end->finish, "stop");
 }
 
+TEST_F(gateway, keeps_the_stop_token_where_that_is_asked_for_and_no_token_of_the_model) {
+  constexpr token_id special = 95;
+  const auto said = [&](token_id ending, bool keep, bool skip_special = true) {
+    const auto listener = begin(1, [&](begin_request& request) {
+      request.engine.sampling.stop = {"Heal"};
+      request.engine.sampling.stop_tokens = {letters("y")[0], special};
+      request.engine.end_tokens = letters("e");
+      request.keep_stop = keep;
+      request.skip_special = skip_special;
+    });
+    answer_tokens last{.request = request_id(1), .tokens = letters("He"), .end = end_reason::stop};
+    last.ending = sampled_token{.token = ending};
+    tell(actor_, token_batch{{last}});
+    const auto part = listener->heard.take<answer_part>();
+    EXPECT_EQ(part.tokens, letters("He"));
+    EXPECT_EQ(part.end->token->token, ending);
+    return part.text;
+  };
+  EXPECT_EQ(said(letters("y")[0], true), "Hey");
+  EXPECT_EQ(said(letters("y")[0], false), "He");
+  EXPECT_EQ(said(letters("e")[0], true), "He");
+  EXPECT_EQ(said(special, true), "He") << "special tokens are no text";
+  EXPECT_EQ(said(special, true, false), "He</s>") << "unless that is asked for";
+}
+
 TEST_F(gateway, gives_what_was_held_back_when_the_answer_ends_otherwise) {
   const auto listener = begin(1, [](begin_request& request) { request.engine.sampling.stop = {"low"}; });
   bring(1, "lo", end_reason::length);

@@ -50,15 +50,15 @@ TEST(prompting, puts_bos_before_a_text_unless_told_otherwise) {
   const prompting prompts(folder.path() / "letters", plain->config(), 0);
   EXPECT_EQ(prompts.encode({.text = "AB"}), (std::vector<token_id>{0, 'A' - ' ', 'B' - ' '}));
   EXPECT_EQ(prompts.encode({.text = "AB", .add_special = false}), letters("AB"));
-  const auto shorter = prepare(prompts, {.text = "ABCD", .last_tokens = 2}, params());
+  const auto shorter = prepare(prompts, {.text = "ABCD", .most_tokens = 2}, params());
   EXPECT_EQ(shorter.sequence.prompt, (std::vector<token_id>{0, 'D' - ' '}));
 }
 
 TEST(prompting, keeps_the_last_tokens_of_a_prompt_that_is_to_be_shorter) {
   const temp_folder folder;
   const auto prompts = letters_prompting(folder, 4);
-  const auto kept = [&](prompt_input input, std::int64_t last_tokens, std::int64_t answered = 1) {
-    input.last_tokens = last_tokens;
+  const auto kept = [&](prompt_input input, std::int64_t most_tokens, std::int64_t answered = 1) {
+    input.most_tokens = most_tokens;
     auto sampling = params(answered);
     if (answered == 0) sampling.pooling = hidden_pooling::last;
     return prepare(*prompts, input, sampling).sequence.prompt;
@@ -69,6 +69,57 @@ TEST(prompting, keeps_the_last_tokens_of_a_prompt_that_is_to_be_shorter) {
   EXPECT_EQ(kept(text("ABCDEF"), -1), letters("DEF"));
   EXPECT_EQ(kept(text("ABCDEF"), -1, 0), letters("CDEF"));
   EXPECT_EQ(kept(text(std::string(1000, 'A') + "B"), 2), letters("AB"));
+}
+
+TEST(prompting, keeps_the_first_tokens_where_that_is_asked_for) {
+  const temp_folder folder;
+  const auto prompts = letters_prompting(folder, 4);
+  const auto kept = [&](prompt_input input, std::int64_t most_tokens) {
+    input.most_tokens = most_tokens;
+    input.keeps_first = true;
+    return prepare(*prompts, input, params(1)).sequence.prompt;
+  };
+  EXPECT_EQ(kept(text("ABCDEF"), 2), letters("AB"));
+  EXPECT_EQ(kept(text("AB"), 3), letters("AB"));
+  EXPECT_EQ(kept({{}, letters("ABCDEF"), {}}, 2), letters("AB"));
+  EXPECT_EQ(kept(text("ABCDEF"), -1), letters("ABC"));
+  EXPECT_EQ(kept(text("ABCDEF</s>"), 2), letters("AB")) << "whose last token is the client's own";
+}
+
+TEST(prompting, keeps_what_the_tokenizer_puts_behind_a_text) {
+  const temp_folder folder;
+  const auto plain = letters_prompting(folder);
+  auto tokenizer = letters_tokenizer();
+  tokenizer["post_processor"] = json::parse(
+      R"({"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A", "type_id": 0}},
+          {"SpecialToken": {"id": "</s>", "type_id": 0}}], "special_tokens": {"</s>": {"id": "</s>", "ids": [95]}}})");
+  folder.write("letters/tokenizer.json", tokenizer.dump());
+  const prompting prompts(folder.path() / "letters", plain->config(), 0);
+  const auto kept = [&](bool add_special) {
+    return prepare(prompts, {.text = "ABCD", .add_special = add_special, .most_tokens = 2, .keeps_first = true},
+                   params())
+        .sequence.prompt;
+  };
+  EXPECT_EQ(kept(true), (std::vector<token_id>{'A' - ' ', 95})) << "as models that embed texts want it";
+  EXPECT_EQ(kept(false), letters("AB"));
+}
+
+TEST(prompting, leaves_an_answer_its_room_where_a_prompt_is_to_be_what_the_context_holds) {
+  const temp_folder folder;
+  const auto prompts = letters_prompting(folder, 32);
+  const auto kept = [&](std::int64_t answered) {
+    const prompt_input input{.text = std::string(100, 'A'), .most_tokens = -1};
+    const auto made = prepare(*prompts, input, params(answered)).sequence;
+    EXPECT_EQ(prompts->encode(input, params(answered)), made.prompt) << "as it is counted before it is sent";
+    return made;
+  };
+  EXPECT_EQ(kept(20).prompt.size(), 12u);
+  EXPECT_EQ(kept(20).max_tokens, 20);
+  EXPECT_EQ(kept(31).prompt.size(), 1u);
+  for (const std::int64_t unbounded : {std::int64_t{32}, std::int64_t{INT32_MAX}}) {
+    EXPECT_EQ(kept(unbounded).prompt.size(), 28u) << "an eighth is left where the context alone bounds the answer";
+    EXPECT_EQ(kept(unbounded).max_tokens, 4);
+  }
 }
 
 TEST(prompting, cuts_answers_to_the_context) {
@@ -128,15 +179,18 @@ TEST(prompting, puts_a_chats_answer_of_a_form_into_the_last_channel) {
   const auto prompts = letters_prompting(
       folder, 0, "{# <|channel|>analysis <|channel|>final #}{{ messages[0].content }}<|start|>assistant");
   prompt_input chat{.chat = chat_input{.messages = R"([{"role":"user","content":"Hi"}])"}};
-  const auto begun = [&](const prompt_input& input, const output_constraint& form) {
+  const auto with = [](const output_constraint& form) {
     auto sampling = params();
     sampling.constraint = form;
-    return prepare(*prompts, input, sampling).sequence.prompt;
+    return sampling;
+  };
+  const auto begun = [&](const prompt_input& input, const output_constraint& form) {
+    return prepare(*prompts, input, with(form)).sequence.prompt;
   };
   const output_constraint form{constraint_kind::regex, "[ab]+"};
   EXPECT_EQ(begun(chat, {}), letters("Hi<|start|>assistant"));
   EXPECT_EQ(begun(chat, form), letters("Hi<|start|>assistant<|channel|>final<|message|>"));
-  EXPECT_EQ(prompts->encode(chat, form), begun(chat, form)) << "as it is counted before it is sent";
+  EXPECT_EQ(prompts->encode(chat, with(form)), begun(chat, form)) << "as it is counted before it is sent";
   EXPECT_EQ(begun(chat, {constraint_kind::calls, R"({"type":"object"})", "<x>", "</x>"}),
             letters("Hi<|start|>assistant"));
   EXPECT_EQ(begun(text("Hi"), form), letters("Hi")) << "which is no chat";

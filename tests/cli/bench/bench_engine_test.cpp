@@ -20,5 +20,10 @@ TEST_F(bench_engine, leaves_no_adapters_behind_where_it_is_interrupted) {
   EXPECT_TRUE(std::filesystem::is_empty(temporary));
 }
 
+TEST_F(bench_engine, refuses_flags_of_a_load_without_one) {
+  for (const char* flag : {"--requests", "--sequences"})
+    refused({"bench", "engine", (golden / "llama").string(), flag, "4"}, std::string(flag) + " is for --trace or");
+}
+
 }  // namespace
 }  // namespace troupe::test

@@ -42,5 +42,10 @@ TEST_F(bench_http, measures_the_tokens_of_the_load_alone) {
   EXPECT_EQ(seen["dropped"], 0);
 }
 
+TEST_F(bench_http, refuses_a_load_in_which_a_stream_has_no_gap) {
+  refused({"bench", "http", "--streams", "1000", "--tokens-per-second", "500", "--seconds", "2"},
+          "1000 streams get 1000 tokens");
+}
+
 }  // namespace
 }  // namespace troupe::test

@@ -50,6 +50,24 @@ TEST_F(bench_lessons, leave_out_the_one_about_schemes_where_the_model_has_one_al
   refused({"bench", "lessons", model, "--only", "4"}, "quantized already");
 }
 
+/// It has 160 of them.
+TEST_F(bench_lessons, leave_out_what_takes_more_positions_than_the_model_has) {
+  const std::string gpt2 = (golden / "gpt2").string();
+  const ran got = run({"bench", "lessons", gpt2, "--threads", "1"});
+  EXPECT_EQ(got.code, 0) << got.error;
+  EXPECT_EQ(got.out.find("Lesson 3"), std::string::npos) << got.out;
+  for (const char* part : {"Lesson 1", "Lesson 2", "Lesson 4", "Lesson 5", "Lesson 6"})
+    EXPECT_NE(got.out.find(part), std::string::npos) << part;
+  EXPECT_NE(got.error.find("left out: lesson 3 takes 189 positions"), std::string::npos) << got.error;
+  refused({"bench", "lessons", gpt2, "--only", "3"}, gpt2 + " has 160");
+}
+
+TEST_F(bench_lessons, look_for_a_use_of_the_text_before_the_first_lesson) {
+  const std::string text = folder().write("text", "A bear went to the lake.").string();
+  refused({"bench", "lessons", llama_, "--text", text, "--only", "1"}, "--text: lesson 1 measures no perplexity");
+  refused({"bench", "lessons", llama_, "--text", text}, llama_ + ": has no tokenizer");
+}
+
 TEST_F(bench_lessons, name_the_temporary_folder_that_cannot_be_written) {
   const std::string file = folder().write("file", "no folder").string();
   const ran got = run({"bench", "lessons"}, {"TMPDIR=" + file});

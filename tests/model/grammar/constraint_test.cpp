@@ -39,6 +39,7 @@ TEST(regex_constraints, match_whole_texts) {
   EXPECT_TRUE(regex_allows("[zc-fb-dx]{7}", "bcdefxz"));
   EXPECT_FALSE(regex_allows("[zc-fb-dx]", "a"));
   EXPECT_TRUE(regex_allows("\\u00e9\\x41[\\n\\]]", "éA]"));
+  EXPECT_TRUE(regex_allows("\\0[\\0]a", std::string("\0\0a", 3)));
 }
 
 /// Some engines take \d, \w and \s for ASCII, some for all scripts: what they do not agree on is not written.
@@ -66,6 +67,8 @@ TEST(regex_constraints, name_what_they_do_not_support) {
   refused("(?=a)b", "look-around");
   refused("(?<!a)b", "look-around");
   refused("(a)\\1", "back-references");
+  refused("\\01", "octal");
+  refused("[\\07]", "octal");
   refused("\\bword", "\\b is not supported");
   refused("(a", "no end");
   refused("a)", "too many");

@@ -80,10 +80,48 @@ TEST(loose_schemas, are_loosened_in_what_follows_a_list_of_items) {
   EXPECT_FALSE(loosely_allows(schema, "[7]"));
 }
 
+/// In an object beside a required integer: the rest of the schema.
+std::string beside_integer(const std::string& part) {
+  return R"({"type":"object","required":["a","b"],"properties":{"a":)" + part +
+         R"(,"b":{"type":"integer"}},"$defs":{"bad":{"allOf":[{"pattern":"x"},{"pattern":"y"}]}}})";
+}
+
+TEST(loose_schemas, keep_all_else_where_no_form_can_be_made_of_one_property) {
+  const struct {
+    const char *part, *fits;
+    std::vector<const char*> do_not;
+  } parts[] = {
+      {R"({"oneOf":[{"type":"integer"},{"type":"number"}]})", "0.5", {R"("x")"}},
+      {R"({"anyOf":[{"type":"null"}],"oneOf":[{"type":"null"},{}]})", "null", {"1"}},
+      {R"({"type":"number","minimum":1e-20,"maximum":0.33333333333333331})", "-2", {"null"}},
+      {R"({"$ref":"http://x/y"})", "[1]", {}},
+      {R"({"$ref":"#/$defs/nowhere","type":"null"})", "null", {"1"}},
+      {R"({"type":"string","allOf":[{"pattern":"^a"},{"pattern":"b$"}]})", R"("c")", {"1"}},
+      {R"({"type":"object","required":["c","d"],"properties":{"c":{"type":"null"},"d":{"$ref":"#/$defs/bad"}}})",
+       R"({"c":null,"d":"z"})",
+       {R"({"c":1,"d":"z"})", R"({"c":null})"}},
+      {R"({"type":"integer","minimum":5,"maximum":1})", "9", {"0.5"}},
+      {R"({"type":"string","enum":[1]})", R"("x")", {"1"}},
+      {R"({"type":"array","enum":[["x"]],"items":{"type":"string"}})", R"(["x"])", {R"(["y"])"}},
+      {R"({"const":{"x":1},"properties":{"x":{}}})", R"({"x":1})", {R"({"x":2})"}},
+      {R"({"type":"array","items":[{"type":"null"}],"prefixItems":[{"type":"null"}]})", "[null]", {"[1]"}},
+  };
+  for (const auto& [part, fits, do_not] : parts) {
+    const std::string schema = beside_integer(part);
+    const auto with = [&](const char* a) { return std::string(R"({"a":)") + a + R"(,"b":1})"; };
+    EXPECT_TRUE(loosely_allows(schema, with(fits))) << part;
+    for (const char* other : do_not) EXPECT_FALSE(loosely_allows(schema, with(other))) << part << " " << other;
+    EXPECT_FALSE(loosely_allows(schema, std::string(R"({"a":)") + fits + "}")) << part;
+    EXPECT_FALSE(loosely_allows(schema, std::string(R"({"a":)") + fits + R"(,"b":"1"})")) << part;
+  }
+}
+
 TEST(loose_schemas, may_be_any_object) {
-  const std::string elsewhere = R"({"type":"object","properties":{"a":{"$ref":"http://x/y"}}})";
-  EXPECT_TRUE(loosely_allows(elsewhere, R"({"b":1})"));
-  EXPECT_FALSE(loosely_allows(elsewhere, "1"));
+  std::string many = R"({"type":"object","properties":{"a":{"type":"null"})";
+  for (int i = 0; i < 1001; ++i) many += R"(,"p)" + std::to_string(i) + R"(":{"type":"null"})";
+  EXPECT_TRUE(loosely_allows(many + "}}", R"({"a":1})"));
+  EXPECT_FALSE(loosely_allows(many + "}}", "1"));
+  EXPECT_EQ(loosened("5"), R"({"type":"object"})");
 }
 
 /// `levels` objects within each other; the innermost has what no form can have.

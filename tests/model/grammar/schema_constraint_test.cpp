@@ -42,9 +42,10 @@ TEST(schema_constraints, keep_numbers_within_their_bounds) {
   EXPECT_FALSE(within(R"("minimum":0.1,"maximum":0.3)", "0"));
   EXPECT_TRUE(within(R"("minimum":0.000012,"maximum":1)", "0.000012"));
   EXPECT_FALSE(within(R"("minimum":0.000012,"maximum":1)", "0.000011"));
-  for (const char* number : {"0", "9", "10", "4711", "999999999999999", "-1", "-10"})
+  for (const char* number :
+       {"0", "9", "10", "4711", "9007199254740993", "1234567890123456789", "-1", "-10", "-9223372036854775808"})
     EXPECT_TRUE(schema_allows(R"({"type":"integer"})", number)) << number;
-  EXPECT_FALSE(schema_allows(R"({"type":"integer"})", "1000000000000000"));
+  EXPECT_FALSE(schema_allows(R"({"type":"integer"})", "10000000000000000000"));
   for (const char* bounds : {R"("minimum":7,"maximum":12345)", R"("minimum":10,"maximum":9999)", R"("minimum":1)"})
     for (const int number : {0, 1, 6, 7, 9, 10, 99, 100, 999, 1000, 9999, 10000, 12345, 12346, 99999}) {
       const auto limits = nlohmann::json::parse(std::string("{") + bounds + "}");
@@ -54,9 +55,41 @@ TEST(schema_constraints, keep_numbers_within_their_bounds) {
     }
   EXPECT_FALSE(schema_allows(R"({"type":"integer","exclusiveMinimum":9,"maximum":11})", "9"));
   EXPECT_TRUE(schema_allows(R"({"type":"integer","exclusiveMinimum":9,"maximum":11})", "11"));
+  const std::string of_64_bits = R"({"type":"integer","minimum":-9223372036854775808,"maximum":9223372036854775807})";
+  EXPECT_TRUE(schema_allows(of_64_bits, "9223372036854775807"));
+  EXPECT_FALSE(schema_allows(of_64_bits, "9223372036854775808"));
+  EXPECT_TRUE(schema_allows(of_64_bits, "-9223372036854775808"));
+  EXPECT_TRUE(schema_allows(R"({"type":"integer","minimum":1})", "1234567890123456789"));
+  EXPECT_TRUE(schema_allows(R"({"type":"number","minimum":0.5})", "1234567890123456789"));
   EXPECT_FALSE(schema_allows(R"({"type":"integer"})", "1.0"));
   EXPECT_FALSE(schema_allows(R"({"type":"integer"})", "01"));
   EXPECT_TRUE(schema_allows(R"({"type":"number"})", "-1.5e-10"));
+}
+
+TEST(schema_constraints, bound_numbers_on_one_side_and_leave_them_free_on_the_other) {
+  const auto expect = [](const char* bounds, std::initializer_list<const char*> fit,
+                         std::initializer_list<const char*> do_not) {
+    const std::string schema = std::string(R"({"type":"number",)") + bounds + "}";
+    for (const char* number : fit) EXPECT_TRUE(schema_allows(schema, number)) << bounds << " " << number;
+    for (const char* number : do_not) EXPECT_FALSE(schema_allows(schema, number)) << bounds << " " << number;
+  };
+  expect(R"("minimum":0)", {"1500000000", "394328000000.5", "1e-9", "0.0000001", "1E+20"}, {"-1", "-0.1"});
+  expect(R"("minimum":0.5)", {"0.5", "0.50000000001", "394328000000.5", "5e3"}, {"0.49", "5e-1", "0"});
+  expect(R"("exclusiveMinimum":0)", {"1500000000", "0.0000001", "1e-9"}, {"0", "0.00", "0e5"});
+  expect(R"("maximum":100)", {"-1500000000", "100.0", "1e-9", "-1e9"}, {"100.00001", "101", "1e3"});
+  expect(R"("maximum":9999999999)", {"5000000000", "9999999999.0"}, {"9999999999.1", "10000000000"});
+  expect(R"("minimum":10000000000)", {"10000000000", "123456789012345"}, {"9999999999", "1e10"});
+  expect(R"("minimum":-3.4e+38,"maximum":1e300)", {"-123456789012345", "-1e-9", "1e99"}, {"-1e39"});
+  expect(R"("exclusiveMinimum":1e-8,"maximum":0.3333333333)", {"0.000000011", "0.3333333333"},
+         {"0.00000001", "0.33333333331"});
+}
+
+/// So no byte seems to follow where none may.
+TEST(schema_constraints, end_a_number_that_no_digit_can_follow) {
+  text_automaton automaton(
+      compile({constraint_kind::json_schema, R"({"type":"integer","minimum":1,"maximum":42})"}, test::all_bytes()));
+  EXPECT_FALSE(automaton.goes_on(automaton.next(automaton.start(), '9')));
+  EXPECT_TRUE(automaton.goes_on(automaton.next(automaton.start(), '4')));
 }
 
 TEST(schema_constraints, take_their_properties_in_order_and_leave_out_what_is_not_required) {
@@ -162,12 +195,39 @@ TEST(schema_constraints, know_the_common_formats) {
     return schema_allows(std::string(R"({"type":"string","format":")") + format + "\"}",
                          std::string("\"") + text + "\"");
   };
-  EXPECT_TRUE(is("date", "2024-02-28"));
-  EXPECT_FALSE(is("date", "2024-02-31"));
-  EXPECT_TRUE(is("date-time", "2024-12-31T23:59:59Z"));
-  EXPECT_TRUE(is("uuid", "123e4567-e89b-12d3-a456-426614174000"));
-  EXPECT_FALSE(is("ipv4", "256.1.1.1"));
-  EXPECT_TRUE(is("email", "ada.l@example.org"));
+  const struct {
+    const char* format;
+    std::vector<const char*> fit, do_not;
+  } formats[] = {
+      {"date",
+       {"2024-02-28", "2024-02-29", "2000-02-29", "1996-02-29"},
+       {"2024-02-31", "2023-02-29", "1900-02-29", "2024-13-01"}},
+      {"time", {"23:59:59Z", "00:00:00.1234567+05:30"}, {"24:00:00Z", "23:59:59"}},
+      {"date-time", {"2024-12-31T23:59:59Z", "2024-02-29T10:00:00Z"}, {"2023-02-29T10:00:00Z", "2024-12-31"}},
+      {"uuid",
+       {"123e4567-e89b-12d3-a456-426614174000", "550E8400-E29B-41D4-A716-446655440000"},
+       {"123e4567e89b12d3a456426614174000"}},
+      {"ipv4", {"255.0.10.199"}, {"256.1.1.1", "1.2.3"}},
+      {"ipv6",
+       {"::", "::1", "1::", "2001:db8::1", "2001:DB8:0:0:0:0:0:1", "1:2:3:4:5:6:7::", "::2:3:4:5:6:7:8",
+        "1:2::4:5:6:7:8", "::ffff:10.0.0.1"},
+       {":", "1", ":::", "1::2::3", "1:2:3:4:5:6:7", "1:2:3:4:5:6:7:8:9", "1:2:3:4::5:6:7:8", "12345::"}},
+      {"email",
+       {"ada.l@example.org", "John.Smith@Example.com", "christopherrobinson1985@gmail.com", "me@mail.dept.cs.uni.edu",
+        "a@my-cool-site.com", "first.middle.last.jr@x.org", "a_b-c+d@b.photography", "o'brien@x.org"},
+       {"ada", "a..b@x.org", "a.@x.org", ".a@x.org", "a@x", "a@-x.org", "a@x-.org", "a@x..org"}},
+      {"hostname",
+       {"localhost", "web1", "ip-10-0-0-1", "us-east-1.amazonaws.com", "db-primary-01.prod.example.com",
+        "a.b.c.d.Example.COM"},
+       {"", "-a", "a-", "a..b", "a.b.", "a_b"}},
+      {"duration",
+       {"PT1H30M", "P3DT4H5M6S", "P1Y", "P1M", "P2W", "PT86400S", "P1DT2H", "PT1H5S", "P1Y2M3D"},
+       {"P", "PT", "P1DT", "P1H", "P1W1D", "PT1M1H"}},
+  };
+  for (const auto& each : formats) {
+    for (const char* text : each.fit) EXPECT_TRUE(is(each.format, text)) << each.format << " " << text;
+    for (const char* text : each.do_not) EXPECT_FALSE(is(each.format, text)) << each.format << " " << text;
+  }
 }
 
 TEST(schema_constraints, read_what_the_libraries_of_clients_write) {
@@ -244,9 +304,10 @@ TEST(schema_constraints, name_what_they_do_not_support) {
   refused(R"({"type":"string","format":"email","maxLength":9})", "length");
   refused(R"({"type":"string","format":"email","minLength":2})", "length");
   refused(R"({"type":"string","format":"email","minLength":1,"pattern":"^a*$"})", "length");
-  refused(R"({"type":"integer","minimum":1e16})", "15 digits");
-  refused(R"({"type":"integer","maximum":-1e16})", "15 digits");
-  refused(R"({"type":"number","minimum":1e12})", "9 digits");
+  refused(R"({"type":"integer","minimum":1e19})", "19 digits");
+  refused(R"({"type":"integer","maximum":-1e19})", "19 digits");
+  refused(R"({"type":"number","minimum":1e19})", "the schema.minimum: has more than 19 digits");
+  refused(R"({"type":"number","minimum":0.12345678901234567})", "15 digits");
   refused(R"({"type":"object","propertyNames":{"maxLength":3}})", "propertyNames");
   refused(R"({"type":"text"})", "no type text");
   refused(R"({"$ref":"http://x/y"})", "$ref");
@@ -258,7 +319,7 @@ TEST(schema_constraints, name_what_they_do_not_support) {
   refused(R"-({"type":"string","pattern":"(?=a)"})-", "look-around");
   refused(R"({"enum":[]})", "nothing can satisfy");
   refused(R"({"type":"object","properties":3})", "properties should be");
-  refused(R"({"type":"number","minimum":0.0000001})", "minimum");
+  refused(R"({"type":"number","minimum":1e-20})", "minimum");
 }
 
 TEST(schema_constraints, take_keywords_that_say_nothing) {

@@ -82,7 +82,9 @@ INSTANTIATE_TEST_SUITE_P(
                     golden_adapter{"glm", "chatglm"}, golden_adapter{"glm4", "glm4"},
                     golden_adapter{"ernie", "ernie4_5"}, golden_adapter{"cohere", "command-r"},
                     golden_adapter{"cohere2", "cohere2"}, golden_adapter{"deepseek3", "deepseek2"},
-                    golden_adapter{"qwen3-vl-moe", "qwen3vlmoe"}),
+                    golden_adapter{"qwen3-vl-moe", "qwen3vlmoe"}, golden_adapter{"seed-oss", "seed_oss"},
+                    golden_adapter{"arcee", "arcee"}, golden_adapter{"exaone4", "exaone4"},
+                    golden_adapter{"minimax-m2", "minimax-m2"}, golden_adapter{"ernie-moe", "ernie4_5-moe"}),
     [](const auto& info) {
       std::string name = info.param.model;
       std::replace(name.begin(), name.end(), '-', '_');

@@ -96,7 +96,7 @@ class gguf_adapter {
 
   bool turns_neighbours() const {
     for (const std::string_view each :
-         {"llama", "mistral3", "smollm3", "granite", "granitemoe", "granitehybrid", "nemotron_h"})
+         {"llama", "mistral3", "smollm3", "granite", "granitemoe", "granitehybrid", "nemotron_h", "arcee"})
       if (architecture_ == each) return true;
     return false;
   }

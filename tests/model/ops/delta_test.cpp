@@ -140,11 +140,11 @@ struct convolved {
     std::copy_n(x.data(), size, out.data());
     std::copy_n(before.data(), before.size(), out.data() + size);
     for (int first = 0; first < rows; first += chunk)
-      table.convolve({.weights = weights.data(),
-                      .weight_stride = stride,
-                      .bias = is_biased ? bias.data() : nullptr,
-                      .kernel = kernel,
-                      .channels = channels,
+      table.convolve({.columns = {.weights = weights.data(),
+                                  .weight_stride = stride,
+                                  .bias = is_biased ? bias.data() : nullptr,
+                                  .kernel = kernel,
+                                  .count = channels},
                       .x = out.data() + first * stride,
                       .row_stride = stride,
                       .rows = std::min(chunk, rows - first),
@@ -212,19 +212,17 @@ struct convolved_between_gates {
     std::copy_n(before.data(), before.size(), out.data() + size);
     for (int first = 0; first < rows; first += chunk) {
       const float* b = branches.data() + first * stride;
-      table.short_convolve({.weights = weights.data(),
-                            .weight_stride = out_stride,
-                            .kernel = kernel,
-                            .channels = channels,
-                            .b = b,
-                            .c = b + channels,
-                            .x = b + 2 * channels,
-                            .row_stride = stride,
-                            .rows = std::min(chunk, rows - first),
-                            .out = out.data() + first * out_stride,
-                            .out_stride = out_stride,
-                            .before = out.data() + size,
-                            .before_stride = channels});
+      table.short_convolve(
+          {.columns = {.weights = weights.data(), .weight_stride = out_stride, .kernel = kernel, .count = channels},
+           .b = b,
+           .c = b + channels,
+           .x = b + 2 * channels,
+           .row_stride = stride,
+           .rows = std::min(chunk, rows - first),
+           .out = out.data() + first * out_stride,
+           .out_stride = out_stride,
+           .before = out.data() + size,
+           .before_stride = channels});
     }
     return out;
   }

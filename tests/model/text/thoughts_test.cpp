@@ -146,6 +146,7 @@ TEST(thoughts, are_left_out_of_a_whole_answer) {
   EXPECT_EQ(answer_of("[THINK]Hm", tags), "") << "it was cut";
   EXPECT_EQ(answer_of("[THIN", tags), "[THIN");
   EXPECT_EQ(answer_of("Yes[/THINK]", tags), "Yes[/THINK]");
+  EXPECT_EQ(answer_of("<seed:think>Hm</seed:think>Yes", special_tags_of("<seed:think></seed:think>")), "Yes");
   const thought_tags cohere = special_tags_of("<|START_THINKING|><|END_THINKING|>");
   EXPECT_EQ(answer_of("<|START_THINKING|>Hm<|END_THINKING|><|START_RESPONSE|>Yes<|END_RESPONSE|>", cohere), "Yes");
 }

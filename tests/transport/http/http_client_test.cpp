@@ -7,6 +7,9 @@
 #include <string>
 #include <thread>
 
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/read_until.hpp>
@@ -76,6 +79,23 @@ TEST(http_client, tells_that_a_new_connection_was_closed_without_an_answer) {
   client.send("GET", "/", {}, {}, {.on_end = [&](const std::string& error) { problem = error; }});
   client.run();
   EXPECT_NE(problem, "");
+}
+
+TEST(http_client, says_that_no_more_files_can_be_opened) {
+  http_client client(parse_http_url("http://127.0.0.1:1"));
+  client.after(0, [] {});
+  client.run();  // it has opened what it needs besides
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int next = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  ::close(next);
+  const rlimit none{static_cast<rlim_t>(next), before.rlim_max};
+  std::string problem;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  client.send("GET", "/", {}, {}, {.on_end = [&](const std::string& error) { problem = error; }});
+  client.run();
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_EQ(problem, "Too many open files: raise `ulimit -Hn`");
 }
 
 TEST(http_url, is_read_or_refused) {

@@ -1,3 +1,4 @@
+#include "actors/requests/answer_order.hpp"
 #include "tests/actors/http/fixture.hpp"
 
 namespace troupe::test {
@@ -66,6 +67,35 @@ TEST_F(completion_calls, refuse_to_tell_more_than_is_put_together_at_once) {
   EXPECT_EQ(good.get().status, 200);
 }
 
+TEST_F(completion_calls, count_no_log_probabilities_for_an_echo_that_tells_none) {
+  constexpr std::size_t prompts = 200;
+  json body{{"prompt", std::vector<std::string>(prompts, std::string(60, 'A'))}, {"echo", true}, {"max_tokens", 0}};
+  body["stream"] = true;
+  auto answer = post("/v1/completions", body);
+  for (std::size_t i = 0; i < prompts; ++i) give(gateway_.take<begin_request>(), "", "length");
+  EXPECT_EQ(answer.get().status, 200);
+  body["logprobs"] = 0;
+  EXPECT_EQ(error_of("/v1/completions", body, 400)["param"], "logprobs");
+}
+
+TEST_F(completion_calls, keep_no_log_probabilities_that_are_not_told) {
+  answer_order order;
+  order.prompts.resize(1);
+  const auto kept = [&] {
+    answer_sheet sheet(order);
+    answer_part part;
+    part.scored.resize(3);
+    sheet.keep(0, std::move(part));
+    return sheet.choices()[0].scored.size();
+  };
+  EXPECT_EQ(kept(), 0u);
+  order.prompt_logprobs = 0;
+  EXPECT_EQ(kept(), 3u);
+  order.prompt_logprobs.reset();
+  order.sampling.logprobs = 0;
+  EXPECT_EQ(kept(), 3u);
+}
+
 TEST_F(completion_calls, are_written_elsewhere_where_they_are_long) {
   busy_thread busy(*work_);
   auto asked = post("/v1/completions", {{"prompt", "A"}, {"logprobs", 100}, {"max_tokens", 50}});
@@ -98,6 +128,8 @@ TEST_F(completion_calls, say_why_they_cannot_be_served) {
   EXPECT_EQ(none.status, 503);
   EXPECT_EQ(none.headers["retry-after-ms"], "250");
   EXPECT_EQ(refused({{}, "the adapter is too large", refusal_cause::bad_input, {}}).status, 400);
+  const answered many = refused({.error = "too many answers", .cause = refusal_cause::bad_input, .field = "n"});
+  EXPECT_EQ(many.parsed()["error"]["param"], "n");
 }
 
 TEST_F(completion_calls, say_that_a_model_is_not_there_or_why_it_cannot_be_used) {

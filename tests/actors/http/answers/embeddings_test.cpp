@@ -45,6 +45,18 @@ TEST_F(embeddings, come_as_base64_and_as_they_are) {
   EXPECT_EQ(answer.get().parsed()["data"][0]["embedding"], "AACAPwAAIMA=");
 }
 
+TEST_F(embeddings, are_written_as_other_fields_say_where_these_change_nothing) {
+  for (const json& more : {json{{"encoding_format", "base64"}, {"embed_dtype", "float32"}, {"endianness", "little"}},
+                           json{{"encoding_format", "base64"}, {"endianness", "native"}},
+                           json{{"embed_dtype", "float16"}, {"endianness", "big"}}}) {
+    json body{{"input", "A"}};
+    body.update(more);
+    auto answer = post("/v1/embeddings", body);
+    give_hidden(gateway_.take<begin_request>(), {3, 4});
+    EXPECT_EQ(answer.get().status, 200) << more;
+  }
+}
+
 TEST_F(embeddings, refuse_with_the_fields_name) {
   const std::vector<std::pair<json, std::string>> wrong{
       {json::object(), "input"},
@@ -52,6 +64,8 @@ TEST_F(embeddings, refuse_with_the_fields_name) {
       {{{"input", 3}}, "input"},
       {{{"input", "A"}, {"dimensions", 3}}, "dimensions"},
       {{{"input", "A"}, {"encoding_format", "hex"}}, "encoding_format"},
+      {{{"input", "A"}, {"encoding_format", "base64"}, {"embed_dtype", "float16"}}, "embed_dtype"},
+      {{{"input", "A"}, {"encoding_format", "base64"}, {"endianness", "big"}}, "endianness"},
       {{{"input", "A"}, {"pooling", "max"}}, "pooling"},
       {{{"input", "A"}, {"return_token_ids", true}}, "return_token_ids"},
       {{{"input", "A"}, {"guided_regex", "a"}}, "guided_regex"}};

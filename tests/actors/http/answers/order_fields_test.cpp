@@ -68,6 +68,11 @@ TEST_F(completion_requests, refuse_what_would_change_the_answer_by_name_and_take
                                                            {"post_sampling_probs", true},
                                                            {"return_tokens", true},
                                                            {"thinking_token_budget", 0},
+                                                           {"logprob_token_ids", {5}},
+                                                           {"repetition_detection", {{"max_pattern_size", 4}}},
+                                                           {"adaptive_target", 0},
+                                                           {"adaptive_target", 0.5},
+                                                           {"n_cmpl", 2},
                                                            {"return_hidden_states", true}};
   for (const auto& [name, value] : unserved)
     EXPECT_EQ(error_of("/v1/completions", {{"prompt", "A"}, {name, value}}, 400)["param"], name);
@@ -87,6 +92,11 @@ TEST_F(completion_requests, refuse_what_would_change_the_answer_by_name_and_take
                   {"n_probs", 0},
                   {"t_max_predict_ms", -1},
                   {"thinking_token_budget", -1},
+                  {"logprob_token_ids", json::array()},
+                  {"repetition_detection", nullptr},
+                  {"adaptive_target", -1.0},
+                  {"n_cmpl", 1},
+                  {"truncation_side", "right"},
                   {"separate_reasoning", false},
                   {"reasoning_format", "none"},
                   {"repeat_last_n", 64}};
@@ -158,6 +168,14 @@ TEST_F(completion_requests, of_every_kind_can_be_cut_to_the_last_tokens_of_their
     EXPECT_EQ(begun.engine.sequence.prompt, letters("CD")) << path;
     give(begun, "", "stop");
     EXPECT_EQ(answer.get().status, 200);
+    body["truncation_side"] = "right";
+    answer = post(path, body);
+    const auto cut_right = gateway_.take<begin_request>();
+    EXPECT_EQ(cut_right.engine.sequence.prompt, letters("AB")) << path;
+    give(cut_right, "", "stop");
+    EXPECT_EQ(answer.get().status, 200);
+    body["truncation_side"] = "middle";
+    EXPECT_EQ(error_of(path, body, 400)["param"], "truncation_side");
   }
   EXPECT_EQ(error_of("/v1/completions", {{"prompt", "A"}, {"truncate_prompt_tokens", 1}, {"echo", true}}, 400)["param"],
             "echo");
@@ -190,20 +208,20 @@ TEST_F(completion_requests, for_a_model_that_cannot_be_are_told_where_to_look) {
   EXPECT_EQ(refused["message"], "the model a does not exist: see /v1/models");
 }
 
-TEST_F(completion_requests, go_on_to_the_contexts_end_if_max_tokens_is_minus_one) {
-  for (const char* path : {"/v1/completions", "/v1/chat/completions"}) {
-    json body{{"max_tokens", -1}};
-    if (std::string_view(path) == "/v1/completions")
-      body["prompt"] = "A";
-    else
-      body["messages"] = json::array({{{"role", "user"}, {"content", "A"}}});
-    start("{{ messages[0]['content'] }}");
-    auto answer = post(path, body);
-    const auto begun = gateway_.take<begin_request>();
-    EXPECT_EQ(begun.engine.sampling.max_tokens, 64 - 1) << path;
-    give(begun, "", "stop");
-    EXPECT_EQ(answer.get().status, 200);
-  }
+TEST_F(completion_requests, go_on_to_the_contexts_end_if_max_tokens_is_minus_one_or_beyond_it) {
+  start("{{ messages[0]['content'] }}");
+  const json messages = json::array({{{"role", "user"}, {"content", "A"}}});
+  const std::vector<std::pair<std::string, json>> asked{{"/v1/completions", {{"prompt", "A"}}},
+                                                        {"/v1/chat/completions", {{"messages", messages}}}};
+  for (auto [path, body] : asked)
+    for (const std::int64_t most : {std::int64_t{-1}, std::int64_t{64}, std::int64_t{INT32_MAX} + 1, INT64_MAX}) {
+      body["max_tokens"] = most;
+      auto answer = post(path, body);
+      const auto begun = gateway_.take<begin_request>();
+      EXPECT_EQ(begun.engine.sampling.max_tokens, 64 - 1) << path << most;
+      give(begun, "", "stop");
+      EXPECT_EQ(answer.get().status, 200);
+    }
   EXPECT_EQ(error_of("/v1/completions", {{"prompt", "A"}, {"max_tokens", -2}}, 400)["param"], "max_tokens");
 }
 

@@ -196,6 +196,9 @@ TEST_F(messages, count_apart_what_the_prefix_cache_had) {
 TEST_F(messages, can_be_counted_before_they_are_sent) {
   json body = asking({{"system", "Be"}, {"tools", {tool("go")}}});
   const std::size_t tokens = prompt_of(body).size();
+  json shorter = body;
+  shorter["truncate_prompt_tokens"] = 3;
+  EXPECT_EQ(post("/v1/messages/count_tokens", shorter).get().parsed(), json({{"input_tokens", 3}}));
   body.erase("max_tokens");
   const answered counted = post("/v1/messages/count_tokens", body).get();
   EXPECT_EQ(counted.status, 200) << counted.body;

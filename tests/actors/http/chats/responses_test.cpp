@@ -77,6 +77,15 @@ TEST_F(responses, answer_a_text_with_a_message) {
   EXPECT_EQ(body["usage"]["total_tokens"], 15);
 }
 
+TEST_F(responses, may_be_allowed_more_tokens_than_the_context_has) {
+  constexpr std::int64_t most = 9007199254740991;  // that a number of JavaScript is exact to
+  auto answer = post("/v1/responses", {{"input", "Hi"}, {"max_output_tokens", most}});
+  const auto begun = gateway_.take<begin_request>();
+  EXPECT_EQ(begun.engine.sampling.max_tokens, 64 - static_cast<std::int64_t>(begun.engine.sequence.prompt.size()));
+  give(begun, "yes", "stop");
+  EXPECT_EQ(answer.get().parsed()["max_output_tokens"], most);
+}
+
 TEST_F(responses, repeat_what_was_asked) {
   const json fields{{"metadata", {{"for", "a test"}}}, {"reasoning", {{"effort", "low"}}}, {"user", "ann"}};
   json request{{"input", "Hi"}, {"text", {{"format", nullptr}}}};
@@ -86,6 +95,12 @@ TEST_F(responses, repeat_what_was_asked) {
   const json body = answer.get().parsed();
   for (const auto& [name, value] : fields.items()) EXPECT_EQ(body[name], value);
   EXPECT_EQ(body["text"]["format"], json({{"type", "text"}})) << "null is none";
+  EXPECT_EQ(body["top_p"], 1.0);
+  for (const double top_p : {0.0, 0.5}) {
+    answer = post("/v1/responses", {{"input", "Hi"}, {"top_p", top_p}});
+    give(gateway_.take<begin_request>(), "yes", "stop");
+    EXPECT_EQ(answer.get().parsed()["top_p"], top_p);
+  }
   EXPECT_EQ(refused_field({{"input", "Hi"}, {"metadata", {{"for", 1}}}}), "metadata");
   EXPECT_EQ(refused_field({{"input", "Hi"}, {"user", 1}}), "user");
 }
@@ -178,9 +193,16 @@ TEST_F(responses, shorten_a_prompt_where_that_is_asked_for) {
   body["truncation"] = "auto";
   auto answer = post("/v1/responses", body);
   const auto begun = gateway_.take<begin_request>();
-  EXPECT_EQ(begun.engine.sequence.prompt, letters(std::string(60, 'A') + ";a:")) << "and there is room for an answer";
+  EXPECT_EQ(begun.engine.sequence.prompt, letters(std::string(53, 'A') + ";a:")) << "an eighth is left for the answer";
   give(begun, "yes", "stop");
   EXPECT_EQ(answer.get().parsed()["truncation"], "auto");
+  body["max_output_tokens"] = 20;
+  answer = post("/v1/responses", body);
+  const auto bounded = gateway_.take<begin_request>();
+  EXPECT_EQ(bounded.engine.sequence.prompt, letters(std::string(41, 'A') + ";a:"));
+  EXPECT_EQ(bounded.engine.sampling.max_tokens, 20);
+  give(bounded, "yes", "stop");
+  EXPECT_EQ(answer.get().status, 200);
   body["truncate_prompt_tokens"] = 5;
   answer = post("/v1/responses", body);
   const auto shorter = gateway_.take<begin_request>();
@@ -387,6 +409,7 @@ TEST_F(responses, refuse_by_name) {
   EXPECT_EQ(refused_field({{"input", "x"}, {"previous_response_id", "resp_1"}}), "previous_response_id");
   EXPECT_EQ(refused_field({{"input", "x"}, {"background", true}}), "background");
   EXPECT_EQ(refused_field({{"input", "x"}, {"return_token_ids", true}}), "return_token_ids");
+  EXPECT_EQ(refused_field({{"input", "x"}, {"prompt_logprobs", 0}}), "prompt_logprobs");
   EXPECT_EQ(refused_field({{"input", "x"}, {"include_reasoning", false}}), "include_reasoning");
   EXPECT_EQ(refused_field({{"input", "x"}, {"tools", json::array({{{"type", "web_search"}}})}}), "tools");
   const json patch{{"type", "custom"}, {"name", "apply_patch"}};
@@ -413,6 +436,19 @@ TEST_F(responses, have_input_that_can_be_counted_before_it_is_sent) {
   EXPECT_EQ(post(counting, body).get().parsed(),
             json({{"object", "response.input_tokens"}, {"input_tokens", begun.engine.sequence.prompt.size()}}));
   EXPECT_EQ(error_of(counting, json::object(), 400)["param"], "input");
+}
+
+TEST_F(responses, count_input_that_is_shortened_as_it_is_sent) {
+  json body{{"input", std::string(100, 'A')}, {"truncation", "auto"}};
+  for (const json& more : {json::object(), json{{"max_output_tokens", 20}}, json{{"truncate_prompt_tokens", 5}}}) {
+    body.update(more);
+    auto answer = post("/v1/responses", body);
+    const auto begun = gateway_.take<begin_request>();
+    give(begun, "x", "stop");
+    ASSERT_EQ(answer.get().status, 200);
+    EXPECT_EQ(post("/v1/responses/input_tokens", body).get().parsed()["input_tokens"],
+              begun.engine.sequence.prompt.size());
+  }
 }
 
 /// Where the template writes channels, an answer of a form is begun for the model.

@@ -44,6 +44,36 @@ TEST(tool_calls, may_have_the_closing_tag_in_their_arguments) {
               std::pair(std::string(" and more"), std::string(R"(go({"to":"a </tool_call> \"b\" </tool_call>"}))")));
 }
 
+TEST(tool_calls, may_be_in_tags_of_seed_and_of_minimax) {
+  const std::string seed = R"(So: <seed:tool_call>
+<function=go>
+<parameter=to>the </seed:think> end</parameter>
+<parameter=a>[1]</parameter>
+</function>
+</seed:tool_call>)";
+  const std::string minimax = R"(So: <minimax:tool_call>
+<invoke name="go">
+<parameter name="to">1</parameter>
+<parameter name="a">{"b": true}</parameter>
+</invoke>
+<invoke name="look">
+</invoke>
+</minimax:tool_call>
+)";
+  for (std::size_t size = 1; size < 40; ++size) {
+    EXPECT_EQ(read(tool_style::seeded, seed, size),
+              std::pair(std::string("So: "), std::string(R"(go({"to":"the </seed:think> end","a":[1]}))")));
+    EXPECT_EQ(read(tool_style::invoked, minimax, size),
+              std::pair(std::string("So: "), std::string(R"(go({"to":"1","a":{"b": true}})look({}))")));
+  }
+  EXPECT_EQ(read(tool_style::invoked, R"(<minimax:tool_call>{"name": "look", "arguments": {}}</minimax:tool_call>)", 9),
+            std::pair(std::string(), std::string("look({})")))
+      << "as a form has it";
+  for (const std::string other : {"<minimax:tool_call><invoke name=\"fly\"></invoke></minimax:tool_call>",
+                                  "<minimax:tool_call><invoke name=\"look\"></invoke> and</minimax:tool_call>"})
+    EXPECT_EQ(read(tool_style::invoked, other, 5), std::pair(other, std::string()));
+}
+
 /// Which is a special token, and so mostly no part of the text.
 TEST(tool_calls, may_have_the_familys_mark_before_them) {
   const std::string list = R"([{"name": "look", "arguments": {}}])", call = R"({"name": "look", "parameters": {}})";
@@ -329,6 +359,10 @@ TEST(tool_calls, that_are_cut_have_the_arguments_that_came) {
   EXPECT_EQ(read_cut(tool_style::nested, "<tool_call>go\n<arg_key>a</arg_key>\n<arg_value>1</arg_value>\n<arg_key>t"),
             R"(|go|{"a":1|cut)");
   EXPECT_EQ(read_cut(tool_style::nested, "<tool_call>go\n<arg_key>to</arg_key>\n<arg_value>on the go"), "|go|{|cut");
+  const std::string invoked = "<minimax:tool_call><invoke name=\"go\"><parameter name=\"a\">1</parameter>";
+  EXPECT_EQ(read_cut(tool_style::invoked, invoked + "<parameter name=\"to\">x"), R"(|go|{"a":1|cut)");
+  EXPECT_EQ(read_cut(tool_style::invoked, invoked + "</invoke><invoke na"), R"(|go|{"a":1})");
+  EXPECT_EQ(read_cut(tool_style::seeded, "<seed:tool_call><function=go><parameter=to>x"), "|go|{|cut");
   const auto read_gemma = [&](const std::string& answer) { return read_cut(tool_style::unquoted, answer); };
   EXPECT_EQ(read_gemma(R"(Hm <|tool_call>call:go{a:1,to:<|"|>a "b)"), R"(Hm |go|{"a":1,"to":"a \"b|cut)");
   EXPECT_EQ(read_gemma(R"(<|tool_call>call:go{a:[tr)"), R"(|go|{"a":[|cut)");
@@ -435,6 +469,8 @@ TEST(tool_calls, leave_other_text_alone) {
 TEST(tool_calls, are_of_the_templates_family) {
   EXPECT_EQ(tool_style_of("{% if tools %}<tool_call>{% endif %}"), tool_style::tagged);
   EXPECT_EQ(tool_style_of("{% if tools %}<tool_call>\n<function=x>{% endif %}"), tool_style::nested);
+  EXPECT_EQ(tool_style_of("{% if tools %}<seed:tool_call>\n<function=x>{% endif %}"), tool_style::seeded);
+  EXPECT_EQ(tool_style_of("{% if tools %}<minimax:tool_call>\n<invoke name={% endif %}"), tool_style::invoked);
   EXPECT_EQ(tool_style_of("{% if tools %}<tool_call>{name}<arg_key>{% endif %}"), tool_style::nested);
   EXPECT_EQ(tool_style_of("{% if tools %}{\"name\": x, \"parameters\": y}{% endif %}"), tool_style::bare);
   EXPECT_EQ(tool_style_of("{% if tools %}[TOOL_CALLS]{% endif %}"), tool_style::listed);

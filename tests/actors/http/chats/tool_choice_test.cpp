@@ -82,6 +82,25 @@ TEST(tool_choices, hold_calls_of_strict_tools_to_their_schemas_wherever_they_sta
   EXPECT_FALSE(read_tools(request_fields(required), tool_style::tagged).strict);
 }
 
+TEST(tool_choices, hold_calls_of_strict_tools_to_their_schemas_instead_of_an_answer_of_a_form) {
+  json tools = offers();
+  const auto in_form = [&] {
+    const json body{{"tools", tools}};
+    output_constraint form{constraint_kind::json_object, ""};
+    form.call = read_tools(request_fields(body), tool_style::tagged).call;
+    return form;
+  };
+  const auto call = [](const char* name, const char* to) {
+    return fmt::format("<tool_call>\n{{\"name\": \"{}\", \"arguments\": {{\"to\": {}}}}}\n</tool_call>", name, to);
+  };
+  EXPECT_TRUE(allows(in_form(), call("go", "\"x\"")));
+  tools[0]["function"]["strict"] = true;
+  EXPECT_TRUE(allows(in_form(), "{}"));
+  EXPECT_TRUE(allows(in_form(), call("go", "1")));
+  EXPECT_FALSE(allows(in_form(), call("go", "\"x\"")));
+  EXPECT_TRUE(allows(in_form(), call("look", "\"x\""))) << "is not strict";
+}
+
 TEST(tool_choices, demand_of_tools_that_are_not_strict_what_can_be_demanded) {
   json tools = offers();
   tools[0]["function"]["parameters"]["properties"]["to"]["multipleOf"] = 5;
@@ -95,6 +114,18 @@ TEST(tool_choices, demand_of_tools_that_are_not_strict_what_can_be_demanded) {
             "the parameters of the strict tool go: the schema.to: multipleOf is not supported: leave it out");
   EXPECT_TRUE(allows(form({{"type", "function"}, {"function", {{"name", "look"}}}}),
                      R"({"name": "look", "parameters": {"at": 1}})"));
+}
+
+TEST(tool_choices, name_a_strict_tool_whose_parameters_nothing_satisfies) {
+  json tools = offers();
+  tools[0]["function"]["parameters"]["properties"]["to"].update({{"minimum", 5}, {"maximum", 1}});
+  const json body{{"tools", tools}, {"tool_choice", "required"}};
+  EXPECT_TRUE(
+      allows(read_tools(request_fields(body), tool_style::bare).form, R"({"name": "go", "parameters": {"to": 3}})"));
+  tools[0]["function"]["strict"] = true;
+  const json strict{{"tools", tools}};
+  EXPECT_EQ(refusal([&] { read_tools(request_fields(strict), tool_style::tagged); }),
+            "the parameters of the strict tool go: the schema: nothing can satisfy it: loosen it");
 }
 
 TEST(tool_choices, spend_as_much_on_all_tools_of_a_request_as_on_one) {

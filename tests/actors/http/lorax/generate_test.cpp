@@ -29,6 +29,14 @@ TEST_F(generation, is_one_text_and_a_list_of_one_at_the_root) {
   }
 }
 
+TEST_F(generation, may_be_allowed_more_tokens_than_the_context_has) {
+  std::future<answered> answer;
+  const auto request = begun({{"max_new_tokens", std::int64_t{INT32_MAX} + 1}}, answer);
+  EXPECT_EQ(request.engine.sampling.max_tokens, 64 - 2);
+  give(request, "x", "stop");
+  EXPECT_EQ(answer.get().status, 200);
+}
+
 TEST_F(generation, takes_the_likeliest_tokens_unless_sampling_is_asked_for) {
   std::future<answered> answer;
   const auto sampling = [&](const json& parameters) {

@@ -30,11 +30,10 @@ class metrics : public api_test {
 
 TEST(histograms, count_for_each_bound_what_is_not_above_it) {
   const std::vector<double> bounds{1, 2.5};
-  histogram one(bounds), other(bounds);
+  histogram one(bounds);
   one.add(1);
   one.add(2, 3);
-  other.add(9);
-  one.add(other);
+  one.add(9);
   std::string text;
   one.write(text, "name", "x=\"y\"");
   EXPECT_EQ(text,
@@ -81,7 +80,7 @@ TEST_F(metrics, tell_where_a_requests_time_went) {
   }
   answering.get();
   const std::string all = read(), labels = R"({model_name="pricing@2",engine="0"})";
-  EXPECT_EQ(value(all, "vllm:request_queue_time_seconds_sum" + labels), 2);
+  EXPECT_GE(value(all, "vllm:request_queue_time_seconds_sum" + labels), 2);
   EXPECT_EQ(value(all, "vllm:request_prefill_time_seconds_sum" + labels), 3);
   EXPECT_GE(value(all, "vllm:request_inference_time_seconds_sum" + labels), 3);
   EXPECT_EQ(value(all, "vllm:request_decode_time_seconds_count" + labels), 1);
@@ -96,6 +95,67 @@ TEST_F(metrics, tell_where_a_requests_time_went) {
   EXPECT_EQ(value(all, R"(vllm:request_success_total{model_name="pricing@2",engine="0",finished_reason="stop"})"), 1);
 }
 
+TEST_F(metrics, count_how_long_a_long_request_waited_to_be_read) {
+  busy_thread busy(*work_);
+  auto answering = post("/v1/completions", {{"prompt", "ABC"}, {"padding", std::string(100'000, 'x')}});
+  ASSERT_TRUE(is_soon([&] { return work_->waiting() == 1; }));
+  const monotonic_clock clock;
+  const instant since = clock.now();
+  EXPECT_EQ(value(read(), R"(vllm:e2e_request_latency_seconds_count{model_name="letters",engine="0"})"), 0);
+  const double waited = seconds_of(clock.now() - since);
+  busy.go_on();
+  const auto begun = gateway_.take<begin_request>();
+  answer_part only = part_of("d");
+  only.timing = answer_timing{std::chrono::seconds(2), std::chrono::seconds(3)};
+  only.end = answer_end{"stop", 3, {}};
+  begun.listener->on_part(only);
+  answering.get();
+  const std::string all = read(), labels = R"(_sum{model_name="letters",engine="0"})";
+  EXPECT_GE(value(all, "vllm:request_queue_time_seconds" + labels), 2 + waited);
+  EXPECT_GE(value(all, "vllm:time_to_first_token_seconds" + labels), waited);
+  EXPECT_GE(value(all, "vllm:e2e_request_latency_seconds" + labels), waited);
+}
+
+TEST_F(metrics, are_there_before_the_first_request) {
+  const std::string bare = read();
+  EXPECT_EQ(value(bare, R"(vllm:generation_tokens_total{model_name="letters",engine="0"})"), 0);
+  EXPECT_EQ(value(bare, R"(vllm:time_to_first_token_seconds_count{model_name="letters",engine="0"})"), 0);
+  EXPECT_EQ(value(bare, R"(vllm:request_success_total{model_name="letters",engine="0",finished_reason="length"})"), 0);
+  for (const int status : {200, 400, 401, 404, 429, 499, 500, 503})
+    EXPECT_GE(value(bare, fmt::format("troupe:http_responses_total{{status=\"{}\"}}", status)), 0) << status;
+  publish_adapter();
+  const std::string all = read();
+  EXPECT_EQ(value(all, R"(vllm:generation_tokens_total{model_name="pricing@2",engine="0"})"), 0);
+  EXPECT_EQ(value(all, R"(vllm:request_success_total{model_name="pricing@2",engine="0",finished_reason="stop"})"), 0);
+}
+
+TEST_F(metrics, of_many_adapters_come_with_their_requests) {
+  adapter_directory::snapshot many;
+  for (std::uint32_t i = 1; i <= 30; ++i) {
+    const std::string name = fmt::format("a{}", i);
+    many.names[name] = many.names[name + "@1"] = adapter_version(i);
+    many.versions[adapter_version(i)].full_name = name + "@1";
+  }
+  adapters_->publish(std::move(many));
+  EXPECT_EQ(matches(read(), "vllm:generation_tokens_total\\{(\\S+)\\}").size(), 1u);
+}
+
+TEST_F(metrics, count_the_longest_answer_to_each_prompt) {
+  auto answering = post("/v1/completions", {{"prompt", {"AB", "CD"}}, {"n", 2}});
+  const auto first = gateway_.take<begin_request>(), second = gateway_.take<begin_request>();
+  give(first, "def", "stop", 1);
+  give(second, "d", "stop", 0);
+  const std::string name = "vllm:request_max_num_generation_tokens", labels = R"({model_name="letters",engine="0"})";
+  EXPECT_EQ(value(read(), name + "_count" + labels), 0) << "others may become longer";
+  give(first, "de", "stop", 0);
+  give(second, "defgh", "stop", 1);
+  answering.get();
+  const std::string all = read();
+  EXPECT_EQ(value(all, name + "_count" + labels), 2);
+  EXPECT_EQ(value(all, name + "_sum" + labels), 8);
+  EXPECT_EQ(value(all, "vllm:request_generation_tokens_sum" + labels), 11);
+}
+
 TEST_F(metrics, count_the_context_where_a_request_allows_all_tokens) {
   auto answering = post("/v1/completions", {{"prompt", "ABC"}, {"max_tokens", -1}});
   give(gateway_.take<begin_request>(), "d", "stop");
@@ -103,7 +163,7 @@ TEST_F(metrics, count_the_context_where_a_request_allows_all_tokens) {
   EXPECT_EQ(value(read(), "vllm:request_params_max_tokens_sum{model_name=\"letters\",engine=\"0\"}"), 64);
 }
 
-TEST_F(metrics, of_versions_that_nobody_asks_for_any_more_are_counted_together) {
+TEST_F(metrics, of_versions_that_nobody_asks_for_any_more_end_and_are_counted_once) {
   http_metrics counts;
   const auto in_use = counts.series("in-use@1");
   for (std::size_t i = 0; i < http_metrics::most_series + 50; ++i) {
@@ -115,12 +175,12 @@ TEST_F(metrics, of_versions_that_nobody_asks_for_any_more_are_counted_together) 
   const auto tokens_of = [&](const std::string& name) {
     return value(all, fmt::format("vllm:generation_tokens_total{{model_name=\"{}\",engine=\"0\"}}", name));
   };
-  EXPECT_EQ(matches(all, "vllm:generation_tokens_total\\{(\\S+)\\}").size(), http_metrics::most_series + 1);
+  EXPECT_EQ(matches(all, "vllm:generation_tokens_total\\{(\\S+)\\}").size(), http_metrics::most_series);
   EXPECT_EQ(tokens_of("in-use@1"), 7);
   EXPECT_EQ(tokens_of("asked@1"), http_metrics::most_series + 50);
   EXPECT_EQ(tokens_of("v@0"), -1);
   EXPECT_EQ(tokens_of("v@149"), 1);
-  EXPECT_EQ(tokens_of("other"), 52);
+  EXPECT_EQ(tokens_of("other"), -1) << "what was counted under another name would be counted twice";
 }
 
 TEST_F(metrics, tell_a_client_that_went_away_from_a_failure) {
@@ -137,7 +197,7 @@ TEST_F(metrics, tell_a_client_that_went_away_from_a_failure) {
   const std::string all = read();
   EXPECT_NE(log().find("POST /v1/completions 499"), std::string::npos) << log();
   EXPECT_EQ(value(all, R"(troupe:http_responses_total{status="499"})"), 1);
-  EXPECT_EQ(value(all, R"(troupe:http_responses_total{status="500"})"), -1);
+  EXPECT_EQ(value(all, R"(troupe:http_responses_total{status="500"})"), 0);
 }
 
 TEST_F(metrics, tell_how_many_connections_were_too_many) {

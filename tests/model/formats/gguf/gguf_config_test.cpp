@@ -315,6 +315,28 @@ TEST(gguf_config, cohere_has_an_mlp_beside_attention_and_layers_that_do_not_turn
   EXPECT_TRUE(config.family == "cohere" && config.parallel && config.windows.empty() && config.layer_ropes.empty());
 }
 
+TEST(gguf_config, exaone_has_a_window_in_three_of_four_layers_or_in_none) {
+  EXPECT_TRUE(from_gguf(gguf_of("exaone4")).layer_ropes.empty());
+  const auto with_window =
+      from_gguf(gguf_of("exaone4", {"a", "b", "c", "d"}, 4).u32("exaone4.attention.sliding_window", 9));
+  EXPECT_THAT(with_window.windows, ElementsAre(9, 9, 9, 0));
+  EXPECT_EQ(with_window.rope_of(3), layer_rope::none);
+}
+
+TEST(gguf_config, ernies_and_minimaxs_mixtures_choose_by_biases) {
+  auto ernie = gguf_of("ernie4_5-moe").u32("ernie4_5-moe.expert_count", 6).u32("ernie4_5-moe.expert_used_count", 2);
+  ernie.u32("ernie4_5-moe.expert_feed_forward_length", 24).u32("ernie4_5-moe.expert_shared_feed_forward_length", 48);
+  const auto config = from_gguf(ernie.u32("ernie4_5-moe.leading_dense_block_count", 1));
+  EXPECT_TRUE(config.experts.choice_bias && !config.experts.sigmoid_shares && config.experts.shared_ffn == 48);
+  EXPECT_TRUE(!config.has_experts(0) && config.has_experts(1) && config.file.turns_neighbours);
+  EXPECT_THAT(refusal([&] { from_gguf(ernie.u32("ernie4_5-moe.interleave_moe_layer_step", 2)); }),
+              HasSubstr("interleave_moe_layer_step"));
+  auto minimax = gguf_of("minimax-m2").u32("minimax-m2.expert_count", 6).u32("minimax-m2.expert_used_count", 2);
+  const auto second =
+      from_gguf(minimax.u32("minimax-m2.attention.key_length", 4).u32("minimax-m2.rope.dimension_count", 2));
+  EXPECT_TRUE(second.experts.sigmoid_shares && second.joint_qk_norm && second.rotary_dim == 2);
+}
+
 TEST(gguf_config, of_models_that_see_pictures_the_language_model_is_read) {
   EXPECT_TRUE(from_gguf(gguf_of("qwen2vl")).family == "qwen2" && from_gguf(gguf_of("qwen2vl")).file.sees_pictures);
   EXPECT_FALSE(from_gguf(gguf_of("qwen2")).file.sees_pictures);

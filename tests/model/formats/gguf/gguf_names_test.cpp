@@ -101,6 +101,16 @@ const std::vector<converted> cohere_parts = {{"input_layernorm", "attn_norm"},  
                                              {"self_attn.k_proj", "attn_k"},      {"self_attn.v_proj", "attn_v"},
                                              {"self_attn.o_proj", "attn_output"}, {"mlp.gate_proj", "ffn_gate"},
                                              {"mlp.up_proj", "ffn_up"},           {"mlp.down_proj", "ffn_down"}};
+const std::vector<converted> seed_parts = {
+    {"input_layernorm", "attn_norm"},    {"self_attn.q_proj", "attn_q"},
+    {"self_attn.k_proj", "attn_k"},      {"self_attn.v_proj", "attn_v"},
+    {"self_attn.o_proj", "attn_output"}, {"post_attention_layernorm", "post_attention_norm"},
+    {"mlp.gate_proj", "ffn_gate"},       {"mlp.up_proj", "ffn_up"},
+    {"mlp.down_proj", "ffn_down"}};
+const std::vector<converted> arcee_parts = {
+    {"input_layernorm", "attn_norm"}, {"self_attn.q_proj", "attn_q", 4},   {"self_attn.k_proj", "attn_k", 2},
+    {"self_attn.v_proj", "attn_v"},   {"self_attn.o_proj", "attn_output"}, {"post_attention_layernorm", "ffn_norm"},
+    {"mlp.up_proj", "ffn_up"},        {"mlp.down_proj", "ffn_down"}};
 /// As converted from the files of GLM 4's first release.
 const std::vector<converted> joined_glm_parts = {
     {"input_layernorm", "attn_norm"},         {"self_attn.?_proj", "attn_qkv"}, {"self_attn.o_proj", "attn_output"},
@@ -130,14 +140,18 @@ const std::map<std::string, std::string> shared_parts = {{"input_layernorm", "at
 
 class gguf_names : public testing::Test {
  protected:
-  /// From our names, of mixtures with an mlp beside the experts.
+  /// From our names, of mixtures with an mlp beside the experts, or with biases of their choice.
   void expect_the_same_of_shared(const std::string& model, const std::string& second_norm) {
     const model_files folder = open_model(golden / model);
     test::gguf_builder file = metadata_of(folder.config.family, folder.config);
     std::map<std::string, floats> experts;
     for (const auto& [name, weight] : folder.weights) {
       const std::string to = gguf_name(name, folder.config, second_norm);
-      const floats values = rows_of(weight);
+      floats values = rows_of(weight);
+      for (const auto& [part, heads] :
+           {std::pair{".q_proj.", folder.config.heads}, {".k_proj.", folder.config.kv_heads}})
+        if (folder.config.file.turns_neighbours && name.find(part) != name.npos)
+          values = with_neighbours(values, weight.outs, weight.ins, heads);
       const auto outs = static_cast<std::uint64_t>(weight.outs), ins = static_cast<std::uint64_t>(weight.ins);
       if (to.ends_with("_exps.weight")) {
         floats& all = experts[to];
@@ -373,6 +387,20 @@ TEST_F(gguf_names, glm_has_an_mlp_beside_its_experts_and_a_layer_without_experts
 
 TEST_F(gguf_names, gpt_oss_has_experts_and_their_biases_in_order) {
   expect_the_same_weights("gpt-oss", {}, false, 0);
+}
+
+TEST_F(gguf_names, seed_oss_arcee_and_exaone_have_theirs) {
+  expect_the_same_weights("seed-oss", seed_parts, false, 0);
+  expect_the_same_weights("arcee", arcee_parts, false, 0);
+  expect_the_same_weights("exaone4", olmo2_parts, false, 0);
+}
+
+TEST_F(gguf_names, minimax_has_experts_with_biases_of_their_choice) {
+  expect_the_same_of_shared("minimax-m2", "ffn_norm");
+}
+
+TEST_F(gguf_names, ernie_has_an_mlp_beside_its_experts) {
+  expect_the_same_of_shared("ernie-moe", "ffn_norm");
 }
 
 TEST_F(gguf_names, granite_turns_neighbours) {

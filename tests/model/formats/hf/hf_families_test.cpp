@@ -217,6 +217,50 @@ TEST(hf_config, glm_and_ernie_turn_neighbours) {
   EXPECT_FALSE(parse(small("llama")).file.turns_neighbours);
 }
 
+TEST(hf_config, exaone_turns_no_heads_in_layers_that_see_all_beside_some_with_a_window) {
+  const auto usual = parse(with(small("exaone4"), {{"num_hidden_layers", 5}}));
+  EXPECT_TRUE(usual.output_norms && !usual.input_norms && usual.norms_each_head());
+  EXPECT_THAT(usual.windows, ElementsAre(4096, 4096, 4096, 0, 4096));
+  EXPECT_EQ(usual.rope_of(3), layer_rope::none);
+  EXPECT_EQ(usual.rope_of(4), layer_rope::global);
+  const json listed = {{"sliding_window", 7},
+                       {"sliding_window_pattern", "LLLG"},
+                       {"layer_types", {"full_attention", "sliding_attention"}}};
+  EXPECT_THAT(parse(with(small("exaone4"), listed)).windows, ElementsAre(0, 7));
+  const auto small_one = parse(with(small("exaone4"), {{"sliding_window", nullptr}}));
+  EXPECT_TRUE(small_one.windows.empty() && small_one.layer_ropes.empty());
+}
+
+TEST(hf_config, seed_and_arcee_have_biases_and_mlps_of_their_own) {
+  const auto seed = parse({{"model_type", "seed_oss"}});
+  EXPECT_TRUE(seed.qkv_bias && !seed.out_bias && seed.head_dim == 128 && seed.heads == 80 && seed.layers == 64);
+  EXPECT_TRUE(parse(with(small("seed_oss"), {{"attention_out_bias", true}})).out_bias);
+  const auto arcee = parse({{"model_type", "arcee"}});
+  EXPECT_TRUE(!arcee.gated_mlp && arcee.activation == activation_kind::squared_relu && arcee.hidden == 2560);
+  EXPECT_THAT(test::refusal([] { parse(with(small("arcee"), {{"hidden_act", "silu"}})); }), HasSubstr("relu2 is"));
+}
+
+TEST(hf_config, minimax_chooses_experts_by_sigmoids_and_turns_a_part_of_heads) {
+  const auto usual = parse({{"model_type", "minimax_m2"}});
+  EXPECT_TRUE(usual.experts.sigmoid_shares && usual.experts.choice_bias && usual.experts.whole_shares);
+  EXPECT_TRUE(usual.joint_qk_norm && usual.rotary_dim == 0 && usual.experts.count == 256 && usual.experts.taken == 8);
+  const json base = with(small("minimax_m2"), {{"head_dim", 16}, {"num_local_experts", 4}, {"num_experts_per_tok", 2}});
+  EXPECT_EQ(parse(with(base, {{"rotary_dim", 8}})).rotary_dim, 8);
+  EXPECT_EQ(parse(with(base, {{"rope_parameters", {{"partial_rotary_factor", 0.5}}}})).rotary_dim, 8);
+  EXPECT_THAT(test::refusal([&] { parse(with(base, {{"rotary_dim", 18}})); }), HasSubstr("rotary_dim"));
+}
+
+TEST(hf_config, ernies_mixtures_have_experts_between_two_layers) {
+  const json base = with(small("ernie4_5_moe"), {{"num_hidden_layers", 6}, {"moe_num_experts", 8}, {"moe_k", 3}});
+  const auto usual = parse(base);
+  EXPECT_TRUE(usual.file.turns_neighbours && usual.experts.choice_bias && !usual.experts.sigmoid_shares);
+  EXPECT_TRUE(usual.experts.taken == 3 && usual.ffn == 1536 && usual.experts.shared_ffn == 2 * 1536);
+  EXPECT_THAT(usual.experts.dense_layers, ElementsAre(true, false, false, false, false, false));
+  const json some = {{"moe_layer_start_index", 2}, {"moe_layer_end_index", 4}, {"moe_layer_interval", 2}};
+  EXPECT_THAT(parse(with(base, some)).experts.dense_layers, ElementsAre(true, true, true, false, true, true));
+  EXPECT_THAT(test::refusal([&] { parse(with(base, {{"use_bias", true}})); }), HasSubstr("use_bias"));
+}
+
 TEST(hf_config, all_of_each_head_is_turned_where_the_file_says_null_for_the_part) {
   for (const char* type : {"glm", "glm4", "glm4_moe", "qwen3_next"}) {
     const json base = with(small(type), {{"head_dim", 16}});

@@ -127,7 +127,7 @@ TEST_F(cuda_train_rows, activations_become_their_own_gradients) {
 
 TEST_F(cuda_train_rows, are_dropped_by_the_counter) {
   random_data random(73);
-  constexpr dropout_mask mask{0.3f, 0x123456789abcdefull, 7, 4};
+  constexpr dropout_key mask{0.3f, 0x123456789abcdefull, 7, 4};
   for (const std::int64_t n : {std::int64_t{1}, std::int64_t{70}, std::int64_t{2100}}) {
     const std::int64_t stride = padded_row(n);
     const auto x = random_rows(random, rows, n, stride), before = random_rows(random, rows, n, stride);

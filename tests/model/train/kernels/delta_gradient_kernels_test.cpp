@@ -138,11 +138,11 @@ TEST_P(delta_gradients, follow_the_convolution) {
       };
       const auto gradient = [&](const train_kernel_table& by) {
         floats to = worth, tight;
-        by.convolve_back({.weights = weights.data(),
-                          .weight_stride = channels,
-                          .bias = bias.empty() ? nullptr : bias.data(),
-                          .kernel = static_cast<int>(kernel),
-                          .channels = channels,
+        by.convolve_back({.columns = {.weights = weights.data(),
+                                      .weight_stride = channels,
+                                      .bias = bias.empty() ? nullptr : bias.data(),
+                                      .kernel = static_cast<int>(kernel),
+                                      .count = channels},
                           .x = x.data(),
                           .x_stride = channels,
                           .rows = static_cast<int>(rows),
@@ -179,10 +179,10 @@ TEST_P(delta_gradients, follow_the_convolution_between_gates) {
       };
       const auto gradient = [&](const train_kernel_table& by) {
         floats to(in.size(), 7.0f);
-        by.short_convolve_back({.weights = weights.data(),
-                                .weight_stride = channels,
-                                .kernel = static_cast<int>(kernel),
-                                .channels = channels,
+        by.short_convolve_back({.columns = {.weights = weights.data(),
+                                            .weight_stride = channels,
+                                            .kernel = static_cast<int>(kernel),
+                                            .count = channels},
                                 .b = in.data(),
                                 .c = in.data() + channels,
                                 .x = in.data() + 2 * channels,

@@ -31,8 +31,9 @@ TEST(master_weights, of_models_that_keep_states_cannot_be_trained) {
 }
 
 TEST(master_weights, written_folders_load_with_the_same_values) {
-  for (const char* name : {"gpt2", "qwen2", "llama-tied-llama3", "phi3", "smollm3", "gemma3", "granite", "gemma2",
-                           "olmo2", "olmo3", "glm", "glm4", "ernie", "cohere", "cohere2"}) {
+  for (const char* name :
+       {"gpt2", "qwen2", "llama-tied-llama3", "phi3", "smollm3", "gemma3", "granite", "gemma2", "olmo2", "olmo3", "glm",
+        "glm4", "ernie", "cohere", "cohere2", "seed-oss", "arcee", "exaone4"}) {
     const test::temp_folder folder;
     const master_weights before(test::golden / name);
     before.save(folder.path(), test::read_file(test::golden / name / "config.json"));

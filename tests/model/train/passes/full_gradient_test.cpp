@@ -41,7 +41,8 @@ TEST_P(full_gradients, follow_central_differences_for_every_weight) {
 INSTANTIATE_TEST_SUITE_P(architectures, full_gradients,
                          testing::Values("gpt2", "llama", "llama-linear", "llama-tied-llama3", "mistral", "qwen2",
                                          "qwen3", "qwen3-yarn", "phi3", "smollm3", "gemma3", "granite", "gemma2",
-                                         "olmo2", "olmo3", "glm4", "ernie", "cohere", "cohere2"),
+                                         "olmo2", "olmo3", "glm4", "ernie", "cohere", "cohere2", "seed-oss", "arcee",
+                                         "exaone4"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::replace(name.begin(), name.end(), '-', '_');

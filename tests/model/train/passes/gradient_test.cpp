@@ -174,7 +174,12 @@ INSTANTIATE_TEST_SUITE_P(architectures, lora_gradients,
                                          gradient_case{"glm4-moe-lite", {}, train_precision::fine, 1e-4},
                                          gradient_case{"granite-h", {}, train_precision::fine, 1e-4},
                                          gradient_case{"granite-h-moe", {}, train_precision::fine, 1e-4},
-                                         gradient_case{"nemotron-h", {}, train_precision::fine, 1e-4}),
+                                         gradient_case{"nemotron-h", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"seed-oss", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"arcee", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"exaone4", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"minimax-m2", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"ernie-moe", {}, train_precision::fine, 1e-4}),
                          name_of_case);
 
 INSTANTIATE_TEST_SUITE_P(schemes, lora_gradients,

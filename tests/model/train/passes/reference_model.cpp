@@ -330,7 +330,12 @@ reference_model::rows reference_model::mixture(const std::string& prefix, const 
     const auto weight = [&](std::size_t e) {
       return config_.experts.sigmoid_shares ? sigmoid(scores[r][e]) : std::exp(scores[r][e]);
     };
-    const auto worth = [&](std::size_t e) { return weight(e) + (biases == weights.end() ? 0 : biases->second[e]); };
+    double all = 0;
+    for (const std::size_t e : experts) all += weight(e);
+    const double whole = config_.experts.sigmoid_shares ? 1 : all;
+    const auto worth = [&](std::size_t e) {
+      return weight(e) / whole + (biases == weights.end() ? 0 : biases->second[e]);
+    };
     std::sort(experts.begin(), experts.end(), [&](auto a, auto b) { return worth(a) > worth(b); });
     if (config_.experts.groups > 1) {
       const auto groups = best_groups(worth);

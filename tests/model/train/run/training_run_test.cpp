@@ -396,7 +396,8 @@ TEST(training_run, a_written_adapter_serves_what_was_trained) {
         "olmoe",     "granite-moe",   "granite-hybrid", "qwen2-moe",  "glm4-moe",    "glm",        "glm4",
         "ernie",     "cohere",        "cohere2",        "qwen3.5",    "qwen3.5-moe", "qwen3-next", "lfm2",
         "lfm2-moe",  "gemma4",        "gemma4-small",   "gemma4-moe", "deepseek2",   "deepseek3",  "glm4-moe-lite",
-        "granite-h", "granite-h-moe", "nemotron-h"}) {
+        "granite-h", "granite-h-moe", "nemotron-h",     "seed-oss",   "arcee",       "exaone4",    "minimax-m2",
+        "ernie-moe"}) {
     training_options options = quick_options();
     adapter_run f(model, 2, options, data, std::nullopt);
     for (int i = 0; i < 6; ++i) f.run.step();

@@ -10,8 +10,16 @@ struct column_convolution {
   const float* weights;  ///< [kernel, weight_stride]
   std::int64_t weight_stride;
   int kernel, rows;
+  f32x16 bias;                            ///< what sums begin with
   f32x16 seen[most_convolved_rows] = {};  ///< the rows before, oldest first; in the end the last ones
-  f32x16 bias = zero();                   ///< what sums begin with
+
+  /// Those from `first` on.
+  INLINED column_convolution(const convolution_columns& of, std::int64_t first, int of_rows)
+      : weights(of.weights + first),
+        weight_stride(of.weight_stride),
+        kernel(of.kernel),
+        rows(of_rows),
+        bias(of.bias ? load(of.bias + first) : zero()) {}
 
   INLINED f32x16 weight(int j) const { return load(weights + j * weight_stride); }
 

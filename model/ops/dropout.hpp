@@ -10,6 +10,8 @@ struct dropout_key {
   std::uint64_t seed = 0;
   std::uint32_t pass = 0;    ///< micro-batches so far
   std::uint32_t stream = 0;  ///< of the adapted module
+
+  dropout_key of_stream(std::uint32_t which) const { return {probability, seed, pass, which}; }
 };
 
 }  // namespace troupe
