@@ -64,7 +64,7 @@ TEST(tool_calls, may_be_in_tags_of_seed_and_of_minimax) {
     EXPECT_EQ(read(tool_style::seeded, seed, size),
               std::pair(std::string("So: "), std::string(R"(go({"to":"the </seed:think> end","a":[1]}))")));
     EXPECT_EQ(read(tool_style::invoked, minimax, size),
-              std::pair(std::string("So: "), std::string(R"(go({"to":"1","a":{"b": true}})look({}))")));
+              std::pair(std::string("So: "), std::string(R"(go({"to":"1","a":{"b":true}})look({}))")));
   }
   EXPECT_EQ(read(tool_style::invoked, R"(<minimax:tool_call>{"name": "look", "arguments": {}}</minimax:tool_call>)", 9),
             std::pair(std::string(), std::string("look({})")))
