@@ -173,6 +173,27 @@ TEST_F(cluster_commands, serve_refuses_what_cannot_work_and_names_no_file_that_t
   EXPECT_FALSE(std::filesystem::exists(path("home")));
 }
 
+TEST_F(cluster_commands, serve_opens_no_model_that_moved_away_from_its_keys) {
+  const taken_port taken;
+  const std::string model = readable_model().string(), address = "127.0.0.1:" + std::to_string(taken.number());
+  const std::filesystem::path before = path("home") / "troupe" / "readable";
+  std::filesystem::create_directories(before);
+  folder().write("home/troupe/readable/cluster.toml", "[model]\npath = \"/elsewhere/readable\"\n");
+  expect_one_line(serve({model}, address), 1, "the port is in use");
+  folder().write("home/troupe/readable/api_keys.json", R"({"keys": []})");
+  expect_one_line(serve({model}, address), 2,
+                  before.string() +
+                      " is the state folder of the model \"/elsewhere/readable\", which has API keys, and "
+                      "readable-2 would answer without: to go on there, write this model's path into " +
+                      (before / "cluster.toml").string() + "; --need-keys gives it keys of its own");
+  expect_one_line(serve({model, "--need-keys"}, address), 1, "the port is in use");
+  expect_one_line(serve({model, "--name", "other"}, address), 1, "the port is in use");
+  std::filesystem::create_directories(path("home") / "troupe" / "readable-2");
+  folder().write("home/troupe/readable-2/cluster.toml", "[model]\npath = \"" + model + "\"\n");
+  folder().write("home/troupe/readable-2/api_keys.json", R"({"keys": []})");
+  expect_one_line(serve({model}, address), 1, "the port is in use");
+}
+
 TEST_F(cluster_commands, find_a_port_that_is_taken_before_anything_starts) {
   const taken_port taken;
   const std::string model = readable_model().string(), address = "127.0.0.1:" + std::to_string(taken.number());
