@@ -201,7 +201,8 @@ written_cluster checked_cluster(const serve_options& options) {
     check_before_up(made.config);
     return made;
   } catch (const config_error& error) {
-    throw field_error(error.key() == "preload" ? "adapter" : error.key(), error.problem());
+    const std::string& key = error.key();
+    throw field_error(key == "preload" ? "adapter" : key == "dir" ? "adapters" : key, error.problem());
   }
 }
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <stdexcept>
+#include <system_error>
 #include <vector>
 
 #include "actors/adapters/adapter_files.hpp"
@@ -42,7 +43,7 @@ void check_preload(const cluster_config& config, const model_config& model) {
     if (const auto files = files_to_preload(config, wanted)) {
       if (const auto problem = adapter_catalogue(known).check_name(adapter))
         refuse_at(config, "adapters.preload", "{}", problem->text);
-      if (!path_exists(*files))
+      if (!at_key(config, "adapters.preload", [&] { return path_exists(*files); }))
         refuse_at(config, "adapters.preload", "adapter {}: there is no folder or file {}", adapter, files->string());
       (void)at_key(config, "adapters.preload", [&] { return read_adapter(*files, model); });
       continue;
@@ -56,10 +57,19 @@ void check_preload(const cluster_config& config, const model_config& model) {
   }
 }
 
+/// If the head runs on this machine. A folder that is not there yet may be made later.
+void check_adapters_listed(const cluster_config& config) {
+  std::error_code fault;
+  const std::filesystem::directory_iterator listed(config.adapters.dir, fault);
+  if (fault && fault != std::errc::no_such_file_or_directory)
+    refuse_at(config, "adapters.dir", "adapters: {} cannot be listed ({}): check the path and its permissions",
+              config.adapters.dir.string(), fault.message());
+}
+
 /// The folder itself is made later.
 void check_state_folder(const cluster_config& config) {
   std::filesystem::path around = config.state_dir;
-  while (!path_exists(around) && around.has_relative_path()) around = around.parent_path();
+  while (!is_seen(around) && around.has_relative_path()) around = around.parent_path();
   if (!is_folder(around))
     refuse_at(config, "cluster.state_dir",
               "{}: cannot be made, since {} is no folder: choose another state_dir or XDG_STATE_HOME",
@@ -144,7 +154,10 @@ void check_site(const cluster_config& config) {
   const node_site site = make_site(config, config.head().name);
   const supervisor_parts planned = supervisor_of(site, 0);
   (void)bus_options_of(site);  // the keys
-  if (is_this_machine(config.head().host)) check_preload(config, site.model->config);
+  if (is_this_machine(config.head().host)) {
+    check_adapters_listed(config);
+    check_preload(config, site.model->config);
+  }
   const auto placed = place(ask_devices(config), planned.shape, planned.wanted);
   if (!placed) refuse_at(config, placed.error().key, "{}", placed.error().text);
 }

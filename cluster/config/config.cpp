@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/paths.hpp"
 #include "base/whole_file.hpp"
 #include "cluster/config/config_address.hpp"
 #include "cluster/config/config_impl.hpp"
@@ -48,9 +49,8 @@ void fill_in(cluster_config& config) {
 
 std::string read_text(const std::filesystem::path& file) {
   std::error_code problem;
-  const auto status = std::filesystem::status(file, problem);
-  if (!std::filesystem::exists(status)) refuse("{}: there is no such file: name a cluster's TOML file", file.string());
-  if (!std::filesystem::is_regular_file(status))
+  if (!path_exists(file)) refuse("{}: there is no such file: name a cluster's TOML file", file.string());
+  if (!std::filesystem::is_regular_file(file, problem))
     refuse("{}: is no file: name a cluster's TOML file; troupe serve takes a model, and says which file it writes",
            file.string());
   if (std::filesystem::file_size(file, problem) > most_file_bytes)

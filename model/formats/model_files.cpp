@@ -212,11 +212,7 @@ model_files open_model(const std::filesystem::path& path) {
     open_folder(model);
     return model;
   }
-  std::error_code problem;
-  const bool exists = std::filesystem::exists(path, problem);
-  if (problem)
-    refuse("{}: cannot be opened ({}): check the path and its permissions", path.string(), problem.message());
-  if (!exists)
+  if (!path_exists(path))
     refuse("{}: there is no such model, and none is downloaded: fetch it, or name another folder or .gguf file",
            path.string());
   if (path.extension() != ".gguf")

@@ -208,6 +208,15 @@ TEST_F(usage, refuses_files_that_are_missing_or_broken) {
   refused({"eval", readable_model().string(), "--text", folder().write("short", "x").string()}, "longer text");
   refused({"generate", llama_, "--tokens", "1", "--adapter", path("nowhere").string()},
           "nowhere: there is none: name a folder as PEFT writes it");
+  std::filesystem::create_symlink(path("loop"), path("loop"));
+  const std::string hidden = (path("loop") / "x").string();
+  for (const words& each : {words{"up", hidden}, words{"node", hidden, "--name", "w0"}, words{"down", hidden},
+                            words{"keys", "list", hidden}, words{"inspect", hidden},
+                            words{"generate", llama_, "--tokens", "1", "--adapter", hidden}})
+    refused(each, hidden + ": cannot be opened (Too many levels of symbolic links): check the path");
+  std::filesystem::create_directories(path("linked"));
+  std::filesystem::create_symlink("config.json", path("linked/config.json"));
+  refused({"generate", path("linked").string(), "--tokens", "1"}, "linked/config.json: cannot be opened (Too many ");
 
   const auto broken = readable_model("broken");
   std::filesystem::resize_file(broken / "model-00001-of-00002.safetensors", 3000);

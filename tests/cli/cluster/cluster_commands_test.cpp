@@ -161,7 +161,10 @@ TEST_F(cluster_commands, serve_refuses_what_cannot_work_and_names_no_file_that_t
   expect_one_line(serve({model, "--adapter", "law=" + nowhere}), 2,
                   "troupe: --adapter law: there is no folder or file " + nowhere);
   expect_one_line(serve({model, "--adapter", "law=" + path(std::string(300, 'l')).string()}), 2,
-                  "troupe: --adapter law: there is no folder or file ");
+                  "lll: cannot be opened (File name too long): check the path and its permissions");
+  std::filesystem::create_symlink(path("loop"), path("loop"));
+  expect_one_line(serve({model, "--adapters", path("loop").string()}), 2,
+                  "troupe: --adapters: " + path("loop").string() + " cannot be listed (Too many levels of symbolic");
   const std::string foreign = (golden / "gpt2" / "adapter").string();
   expect_one_line(serve({model, "--adapter", "law=" + foreign}), 2, foreign);
   const std::string own_name = std::filesystem::path(model).filename().string();
