@@ -7,6 +7,7 @@
 #include "base/mapped_file.hpp"
 #include "base/paths.hpp"
 #include "base/whole_file.hpp"
+#include "model/formats/gguf/gguf.hpp"
 #include "model/lora/adapter_gguf.hpp"
 #include "model/lora/adapter_write.hpp"
 

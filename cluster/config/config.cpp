@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/ascii.hpp"
 #include "base/paths.hpp"
 #include "base/whole_file.hpp"
 #include "cluster/config/config_address.hpp"
@@ -34,7 +35,7 @@ std::string default_listen(const node_config& node) {
 /// Requests call a model by what it is, not by how it is stored.
 std::string name_without_ending(std::string name) {
   constexpr std::string_view ending = ".gguf";
-  if (name.size() > ending.size() && name.ends_with(ending)) name.resize(name.size() - ending.size());
+  if (name.size() > ending.size() && lower_case(name).ends_with(ending)) name.resize(name.size() - ending.size());
   return name;
 }
 

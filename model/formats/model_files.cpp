@@ -215,7 +215,7 @@ model_files open_model(const std::filesystem::path& path) {
   if (!path_exists(path))
     refuse("{}: there is no such model, and none is downloaded: fetch it, or name another folder or .gguf file",
            path.string());
-  if (path.extension() != ".gguf")
+  if (!is_gguf_file(path))
     refuse("{}: a model is a folder with config.json and safetensors, or a .gguf file", path.string());
   model.gguf = open_gguf(path);
   model.config = config_from_gguf(*model.gguf);

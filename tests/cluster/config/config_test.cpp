@@ -75,6 +75,7 @@ TEST(config, takes_a_models_name_from_a_path_that_ends_with_a_slash) {
 
 TEST(config, calls_a_model_in_a_file_by_its_name_without_the_ending) {
   EXPECT_EQ(parse(changed(two_workers, "models/llama", "models/tiny-Q8_0.gguf")).model.name, "tiny-Q8_0");
+  EXPECT_EQ(parse(changed(two_workers, "models/llama", "models/TINY.GGUF")).model.name, "TINY");
   EXPECT_EQ(parse(changed(two_workers, "models/llama", "models/.gguf")).model.name, ".gguf");
 }
 
