@@ -162,7 +162,7 @@ std::vector<preloaded_adapter> config_value::preloaded() const {
     }
     const auto before = std::ranges::find(adapters, adapter.name, &preloaded_adapter::name);
     if (before != adapters.end() && before->folder != adapter.folder)
-      refuse(fmt::format("has two folders for the adapter {}", in_quotes(adapter.name)));
+      refuse_at(into_, content_.place, fmt::format("adapter {} has two folders: give one", adapter.name), key_);
     adapters.push_back(std::move(adapter));
   }
   return adapters;

@@ -162,6 +162,8 @@ TEST_F(cluster_commands, serve_refuses_what_cannot_work_and_names_no_file_that_t
                   "troupe: --adapter law: there is no folder or file " + nowhere);
   expect_one_line(serve({model, "--adapter", "law=" + path(std::string(300, 'l')).string()}), 2,
                   "lll: cannot be opened (File name too long): check the path and its permissions");
+  expect_one_line(serve({model, "--adapter", "law=a", "--adapter", "law=b"}), 2,
+                  "troupe: --adapter law has two folders: give one\n");
   std::filesystem::create_symlink(path("loop"), path("loop"));
   expect_one_line(serve({model, "--adapters", path("loop").string()}), 2,
                   "troupe: --adapters: " + path("loop").string() + " cannot be listed (Too many levels of symbolic");

@@ -234,7 +234,7 @@ TEST(config, refuses_with_file_line_and_column) {
       {with("insecure = true\nlisten = \"tcp://*:7700\"\n") + remote, "9:1",
        "far on 10.0.0.9 cannot reach it: give the host by an address that the other hosts see"},
       {"node = 3\n", "1:8", "write [[node]] for each"},
-      {"[adapters]\npreload = [\"law=a\", \"tax=a\", \"law=b\"]\n", "2:11", "has two folders for the adapter \"law\""},
+      {"[adapters]\npreload = [\"law=a\", \"tax=a\", \"law=b\"]\n", "2:11", "adapter law has two folders: give one"},
       {"[adapters]\npreload = [\"law=\"]\n", "2:11", "write \"NAME\" or \"NAME=FOLDER\""},
       {"[[cluster]]\n", "1:1", "should be a table"},
   };
