@@ -57,6 +57,14 @@ TEST_F(submit_file, begins_no_job_that_it_cannot_read_or_write) {
   refused(site_.path("nothing").string(), site_.path("out").string(), "No such file or directory: check the path");
   for (const char* text : {"", "\n\n"})
     refused(site_.write("empty.jsonl", text).string(), site_.path("out").string(), "empty.jsonl: has no lines: write");
+  for (const auto& [text, part] :
+       {std::pair("[\n  {\"prompt\": \"x\"}\n]\n", ": is one list of JSON: write one object a line (jq -c '.[]')"),
+        std::pair("[{\"prompt\": \"x\"}]", ": is one list of JSON"),
+        std::pair("\n{\n\"prompt\": \"x\"\n}\n", ": has objects of several lines: write one object a line (jq -c .)"),
+        std::pair("Once upon a time\nThe end\n",
+                  ": its first line is no JSON object: write one into each line, such as"),
+        std::pair("{\"prompt\": x}\n{\"prompt\": \"y\"}\n", ": its first line is no JSON object")})
+    refused(site_.write("other.txt", text).string(), site_.path("out").string(), "other.txt" + std::string(part));
   const std::string latin = site_.write("latin.jsonl", "{\"tokens\":[1]}\n\n{\"prompt\":\"caf\xe9\"}\n").string();
   refused(latin, site_.path("out").string(), "latin.jsonl:3: is no UTF-8: convert the file");
   const std::string text(std::size_t{8} << 20, 'a');
