@@ -1,9 +1,11 @@
 // What `troupe up` can refuse before anything starts.
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <system_error>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "base/paths.hpp"
 #include "cli/cluster/up.hpp"
 #include "cli/compose/compose_site_settings.hpp"
+#include "cli/output.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
 #include "cluster/journal/journal.hpp"
 #include "cluster/launch/launch.hpp"
@@ -64,6 +67,28 @@ void check_adapters_listed(const cluster_config& config) {
   if (fault && fault != std::errc::no_such_file_or_directory)
     refuse_at(config, "adapters.dir", "adapters: {} cannot be listed ({}): check the path and its permissions",
               config.adapters.dir.string(), fault.message());
+}
+
+/// Folders and files of adapters that no request finds.
+std::vector<std::string> unnameable_adapters(const std::filesystem::path& dir) {
+  std::vector<std::string> found;
+  for (const std::filesystem::path& each : entries_of(dir)) {
+    const std::string name = (is_folder(each) ? each.filename() : each.stem()).string();
+    const bool is_adapter = is_folder(each) || each.extension() == ".gguf";
+    if (is_adapter && !name.starts_with('.') && !is_adapter_name(name)) found.push_back(each.filename().string());
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+/// A request that asks for one of them is told no more than that there is none.
+void tell_of_unnameable_adapters(const cluster_config& config) {
+  const auto found = unnameable_adapters(config.adapters.dir);
+  if (found.empty()) return;
+  const std::string more = found.size() > 1 ? fmt::format(" and {} more", found.size() - 1) : "";
+  const std::string line = fmt::format("{}: no request can name {}{}: {}", config.adapters.dir.string(), found.front(),
+                                       more, adapter_name_rule);
+  write_error("troupe: " + one_line(line) + "\n");
 }
 
 /// The folder itself is made later.
@@ -156,6 +181,7 @@ void check_site(const cluster_config& config) {
   (void)bus_options_of(site);  // the keys
   if (is_this_machine(config.head().host)) {
     check_adapters_listed(config);
+    tell_of_unnameable_adapters(config);
     check_preload(config, site.model->config);
   }
   const auto placed = place(ask_devices(config), planned.shape, planned.wanted);

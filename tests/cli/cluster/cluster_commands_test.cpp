@@ -178,6 +178,19 @@ TEST_F(cluster_commands, serve_refuses_what_cannot_work_and_names_no_file_that_t
   EXPECT_FALSE(std::filesystem::exists(path("home")));
 }
 
+TEST_F(cluster_commands, serve_says_which_adapters_no_request_can_name) {
+  for (const char* name : {"my lora", "fine", ".hidden", "für uns"})
+    std::filesystem::create_directories(path("all") / name);
+  folder().write("all/a b.txt", "");
+  const ran got =
+      serve({readable_model().string(), "--adapters", path("all").string(), "--adapter", "x=" + path("none").string()});
+  EXPECT_EQ(got.code, 2);
+  EXPECT_EQ(got.error.find("troupe: " + path("all").string() +
+                           ": no request can name für uns and 1 more: take 1 to 64 letters, digits, "),
+            0u)
+      << got.error;
+}
+
 TEST_F(cluster_commands, serve_opens_no_model_that_moved_away_from_its_keys) {
   const taken_port taken;
   const std::string model = readable_model().string(), address = "127.0.0.1:" + std::to_string(taken.number());
