@@ -26,7 +26,7 @@ TEST_F(usage, refuses_a_command_line_that_it_does_not_understand) {
   refused({"generate", llama_, "--tokens", "1,x"}, "--tokens");
   refused({"generate", llama_, "--tokens", "1,99999999999"}, "--tokens");
   refused({"generate", llama_, "--tokens", "1", "--max-tokens", "many"}, "--max-tokens");
-  refused({"generate", llama_, "--tokens", "1", "--seed", "-1"}, "--seed");
+  refused({"generate", llama_, "--tokens", "1", "--seed", "-2"}, "--seed");
   refused({"generate", llama_, "--tokens", "1", "--seed", "18446744073709551616"}, "--seed");
   refused({"eval", llama_}, "--text");
   refused({"--json", "status"}, "--json stands before the command: write it behind troupe status");
@@ -198,7 +198,8 @@ TEST_F(usage, refuses_flags_that_do_not_fit) {
   refused({"generate", llama_, "--tokens", "1", "--kv", "i4"}, "--kv");
   refused({"generate", llama_, "--tokens", "1", "--temperature", "-1"}, "temperature is -1");
   refused({"generate", llama_, "--tokens", "1", "--temperature", "nan"}, "temperature");
-  refused({"generate", llama_, "--tokens", "1", "--max-tokens", "0"}, "--max-tokens is 0");
+  for (const char* number : {"0", "-2"})
+    refused({"generate", llama_, "--tokens", "1", "--max-tokens", number}, fmt::format("--max-tokens is {}", number));
   refused({"generate", llama_, "--tokens", "1", "--min-tokens", "500"},
           "--min-tokens is 500: use a value from 0 to 128");
   for (const char* number : {"-2", "0", "1025"})

@@ -118,6 +118,29 @@ TEST_F(submit_file, says_why_the_first_line_without_an_answer_has_none) {
   EXPECT_NE(read_file(site_.path("out")).find("is one of OpenAI's batches"), std::string::npos);
 }
 
+TEST_F(submit_file, draws_each_lines_seed_and_goes_on_with_the_same_job) {
+  const std::string same = "{\"tokens\":[1]}\n", out = site_.path("out").string();
+  const words drawn{"submit",
+                    "--file",
+                    site_.write("same.jsonl", same + same).string(),
+                    "--out",
+                    out,
+                    "--seed",
+                    "-1",
+                    "--temperature",
+                    "2",
+                    "--max-tokens",
+                    "40",
+                    "--ignore-eos"};
+  cluster_.run(drawn);
+  const std::string whole = read_file(out), first = whole.substr(0, whole.find('\n'));
+  const auto tokens_of = [](const std::string& line) { return json::parse(line).at("tokens"); };
+  EXPECT_NE(tokens_of(first), tokens_of(whole.substr(first.size())));
+  cluster_.run(drawn);
+  EXPECT_EQ(read_file(out), whole);
+  EXPECT_EQ(jobs(), 1u);
+}
+
 TEST_F(submit_file, makes_a_job_that_is_not_shown_as_a_fine_tune) {
   cluster_.run(command(in_, site_.path("out").string()));
   const std::string id = json::parse(cluster_.run({"jobs", "--json"})).at(0).at("id");

@@ -71,7 +71,7 @@ TEST_F(cluster_commands, refuse_a_command_line_that_they_do_not_understand) {
   refused({"submit", "--prompt", "x", "--temperature", "-1"}, "troupe: --temperature is -1");
   refused({"submit", "--prompt", "x", "--top-p", "3"}, "troupe: --top-p is 3");
   refused({"chat", "--stop-token", "-4"}, "troupe: --stop-token names token -4");
-  refused({"submit", "--prompt", "x", "--seed", "-1"}, "--seed");
+  refused({"submit", "--prompt", "x", "--seed", "-2"}, "--seed");
   refused({"submit", "--prompt", "x", "--connect", "nonsense"}, "nonsense");
   refused({"submit", "--prompt", "x", "--key", path("nowhere").string()}, "nowhere");
   refused({"chat", "--json"}, "--json");
