@@ -182,6 +182,14 @@ std::string config_value::name() const {
   return chosen;
 }
 
+std::string config_value::model_name() const {
+  const std::string chosen = text();
+  const std::string last = chosen.substr(chosen.rfind('/') + 1);
+  if (last.size() < chosen.size() && is_name(last) && is_letter_or_digit(last[0]))
+    refuse(fmt::format("is {0}: write {1}, which requests may call {0}, too", in_quotes(chosen), in_quotes(last)));
+  return name();
+}
+
 std::string config_value::host() const {
   const std::string chosen = text();
   if (!is_host_text(chosen) || is_any_host(chosen))
