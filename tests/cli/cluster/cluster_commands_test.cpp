@@ -352,6 +352,15 @@ TEST_F(cluster_commands, say_what_keys_there_are) {
   EXPECT_EQ(list[0]["admin"], true);
   EXPECT_NE(keys({"list"}).find(" UTC  no limits, admin\n"), std::string::npos);
   keys({"revoke", "eve"});
+  const std::string theirs = folder().write("theirs", "sk-1234567890abcdef\n").string();
+  EXPECT_EQ(keys({"add", "old", "--from", theirs}), "old: added\n");
+  EXPECT_EQ(run_json({"keys", "list", file})[0]["shown"], "sk-123");
+  refused({"keys", "add", file, "again", "--from", theirs}, "key again: old has the same: revoke it first");
+  keys({"revoke", "old"});
+  for (const char* bad : {"sk-123", "sk-1234567890 abcdef", "sk-1234567890abcdef\n\n"})
+    refused({"keys", "add", file, "old", "--from", folder().write("bad", bad).string()},
+            "key old: a key's text has 16 to 256 letters, digits and signs");
+  refused({"keys", "add", file, "old", "--from", folder().write("bad", "\n").string()}, "bad: is empty: write the key");
   EXPECT_EQ(keys({"list"}), "no key is left: the server lets nobody in until one is added\n");
 }
 
