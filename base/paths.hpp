@@ -4,13 +4,23 @@
 #include <system_error>
 #include <vector>
 
+#include "base/error.hpp"
+
 namespace troupe {
 
-// Both say no where it cannot be found out: whoever opens the path then says why.
+/// Throws input_error where it cannot be found out, as in a folder of somebody else: no is for what is not there.
 inline bool path_exists(const std::filesystem::path& path) {
+  std::error_code fault;
+  const bool exists = std::filesystem::exists(path, fault);
+  if (fault) refuse("{}: cannot be opened ({}): check the path and its permissions", path.string(), fault.message());
+  return exists;
+}
+/// No also where it cannot be found out.
+inline bool is_seen(const std::filesystem::path& path) {
   std::error_code ignored;
   return std::filesystem::exists(path, ignored);
 }
+/// No also where it cannot be found out: whoever opens the path then says why.
 inline bool is_folder(const std::filesystem::path& path) {
   std::error_code ignored;
   return std::filesystem::is_directory(path, ignored);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::array<std::string_view, 5> whole_numbers{"INT", "N", "N,...", "K", "ID"};
 constexpr std::array<std::string_view, 5> numbers{"FLOAT", "R,...", "T", "P", "X"};
-constexpr std::array<std::string_view, 2> unsigned_numbers{"UINT", "S"};
+constexpr std::string_view unsigned_number = "UINT", seed = "S";
 
 bool is_finite_number(std::string_view text) {
   const auto number = number_in<double>(text);
@@ -54,6 +54,10 @@ std::string unsigned_problem(const std::string& text) {
   return fits ? "" : fmt::format("'{}' is no whole number from 0 to 2^64-1", text);
 }
 
+std::string seed_problem(const std::string& text) {
+  return text == "-1" ? "" : unsigned_problem(text);
+}
+
 /// Runs before all other checks: their messages would show the converted value, not what was typed.
 void check_first(CLI::Option& option, std::string (*problem)(const std::string&)) {
   option.transform(CLI::Validator([problem](std::string& text) { return problem(text); }, ""));
@@ -65,7 +69,8 @@ void check_numbers_of(CLI::App& command) {
     const auto is_one_of = [&](const auto& types) { return std::ranges::find(types, type) != types.end(); };
     if (is_one_of(whole_numbers)) check_first(*option, whole_problem);
     if (is_one_of(numbers)) check_first(*option, decimal_problem);
-    if (is_one_of(unsigned_numbers)) check_first(*option, unsigned_problem);
+    if (type == unsigned_number) check_first(*option, unsigned_problem);
+    if (type == seed) check_first(*option, seed_problem);
   }
 }
 

@@ -38,11 +38,32 @@ constexpr other_word other_words[] = {
     {"--kv-cache-dtype", "--kv"},
     {"-ngl", "--device"},
     {"--n-gpu-layers", "--device"},
+    {"--model", "--local"},
+    {"--model", "--adapter"},
+    {"-m", "--model"},
+    {"-m", "--local"},
+    {"-m", "--adapter"},
+    {"-p", "--prompt"},
+    {"-i", "--file"},
+    {"-o", "--out"},
+    {"-j", "--json"},
+    {"-d", "--detach"},
+    {"-d", "--data"},
+    {"-t", "--threads"},
+    {"-c", "--context"},
+    {"-c", "--length"},
+    {"-c", "--connect"},
     {"-n", "--max-tokens"},
     {"-s", "--seed"},
     {"-f", "--prompt-file"},
     {"--file", "--prompt-file"},
     {"--temp", "--temperature"},
+    {"--repeat-penalty", "--repetition-penalty"},
+    {"--num-prompts", "--requests"},
+    {"--request-rate", "--rate"},
+    {"--max-concurrency", "--concurrency"},
+    {"--base-url", "--url"},
+    {"--base-url", "--connect"},
     {"--n-predict", "--max-tokens"},
     {"--max-new-tokens", "--max-tokens"},
     {"--learning-rate", "--lr"},
@@ -75,12 +96,25 @@ constexpr other_word other_words[] = {
     {"stop", "down"},
     {"kill", "down"},
     {"show", "inspect"},
+    {"add", "load"},
+    {"create", "add"},
+    {"rm", "unload"},
+    {"rm", "revoke"},
+    {"rm", "forget"},
+    {"remove", "unload"},
+    {"remove", "revoke"},
+    {"remove", "forget"},
+    {"delete", "unload"},
+    {"delete", "revoke"},
+    {"delete", "forget"},
 };
 
 using command_names = std::span<const std::string_view>;
 constexpr std::string_view serving[] = {"serve", "up", "node"};
 constexpr std::string_view of_clusters[] = {"up", "node"};
 constexpr std::string_view with_file[] = {"up", "down", "node"};
+constexpr std::string_view one_node[] = {"node"};
+constexpr std::string_view of_load[] = {"bench serve"};
 
 /// What other programs have a word for, and we do in another way.
 struct other_way {
@@ -88,6 +122,7 @@ struct other_way {
   command_names commands = {};  ///< for which that is so; none: for all
 };
 constexpr std::string_view no_downloads = "troupe downloads no models: fetch one by `hf download`, and name its folder";
+constexpr std::string_view own_template = "the template is the model's own: chat_template.jinja in its folder";
 constexpr std::string_view of_requests = "each request says it (docs/API.md)";
 constexpr std::string_view not_needed = "always on, or not needed: leave it out";
 constexpr std::string_view no_tls = "a proxy in front has TLS (README.md, For others to use)";
@@ -109,13 +144,15 @@ constexpr other_way other_ways[] = {
     {"--gpu-memory-utilization", "a cluster's file says it: kv_memory in [scheduler], memory of a [[node]]", serving},
     {"--served-model-name", "troupe serve takes --name; a cluster's file says it: name in [model]", serving},
     {"--alias", "troupe serve takes --name; a cluster's file says it: name in [model]", serving},
-    {"--chat-template", "the template is the model's own: chat_template.jinja in its folder"},
+    {"--chat-template", own_template},
+    {"--chat-template-file", own_template},
     {"-hf", no_downloads},
     {"-hfr", no_downloads},
     {"-hff", no_downloads},
     {"-hft", no_downloads},
     {"--hf-repo", no_downloads},
     {"--hf-file", no_downloads},
+    {"-n", "--name says which of the file's nodes it is", one_node},
     {"-n", of_requests, serving},
     {"--n-predict", of_requests, serving},
     {"-s", of_requests, serving},
@@ -128,6 +165,8 @@ constexpr other_way other_ways[] = {
     {"--trust-remote-code", not_needed, serving},
     {"--enable-prefix-caching", not_needed, serving},
     {"--enable-auto-tool-choice", not_needed, serving},
+    {"--tool-call-parser", not_needed, serving},
+    {"--reasoning-parser", not_needed, serving},
     {"--jinja", not_needed, serving},
     {"-fa", not_needed, serving},
     {"--flash-attn", not_needed, serving},
@@ -138,6 +177,8 @@ constexpr other_way other_ways[] = {
     {"--config", no_flag, with_file},
     {"--quant", "a cluster's file says it: quant in [model]", of_clusters},
     {"--context", "a cluster's file says it: context in [model]", of_clusters},
+    {"--random-input-len", "--prompt-min and --prompt-max say it", of_load},
+    {"--random-output-len", "--answer-min and --answer-max say it", of_load},
     {"--http", "a cluster's file says it: http in [cluster]", of_clusters},
     {"download", no_downloads},
     {"pull", no_downloads},

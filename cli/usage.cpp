@@ -14,9 +14,8 @@
 namespace troupe {
 namespace {
 
-/// "--temp" of "--temperature", "-p" of "--prompt".
+/// "--temp" of "--temperature". Of one letter too much begins with it: what that means is known (our_word_for), or not.
 bool is_beginning(const std::string& word, const std::string& candidate) {
-  if (word.size() == 2 && word.front() == '-') return word != "--" && candidate.starts_with("-" + word);
   return word.size() > 2 && candidate.starts_with(word);
 }
 

@@ -7,6 +7,7 @@
 #include "base/mapped_file.hpp"
 #include "base/paths.hpp"
 #include "base/whole_file.hpp"
+#include "model/formats/gguf/gguf.hpp"
 #include "model/lora/adapter_gguf.hpp"
 #include "model/lora/adapter_write.hpp"
 
@@ -69,7 +70,7 @@ std::string digest_of_adapter(const fs::path& folder) {
 std::optional<fs::path> adapter_among(const fs::path& folder, const std::string& name) {
   if (is_folder(folder / name)) return folder / name;
   const fs::path file = folder / (name + ".gguf");
-  return path_exists(file) && is_gguf_file(file) ? std::optional(file) : std::nullopt;
+  return is_seen(file) && is_gguf_file(file) ? std::optional(file) : std::nullopt;
 }
 
 adapter_file read_adapter_as(const fs::path& shown, const fs::path& copy, const model_config& base) {

@@ -14,10 +14,11 @@
 namespace troupe {
 namespace {
 
-constexpr std::array<std::string_view, 16> option_keys{
-    "adapter",          "max_tokens",        "temperature", "top_k", "top_p",    "min_p", "repetition_penalty",
-    "presence_penalty", "frequency_penalty", "logit_bias",  "seed",  "logprobs", "stop",  "stop_tokens",
-    "ignore_eos",       "min_tokens"};
+constexpr std::array<std::string_view, 2> most_tokens_keys{"max_tokens", "max_completion_tokens"};
+constexpr std::array<std::string_view, 17> option_keys{
+    "adapter",          "max_tokens",        "temperature",          "top_k", "top_p",    "min_p", "repetition_penalty",
+    "presence_penalty", "frequency_penalty", "logit_bias",           "seed",  "logprobs", "stop",  "stop_tokens",
+    "ignore_eos",       "min_tokens",        "max_completion_tokens"};
 constexpr std::array<std::string_view, 4> prompt_keys{"prompt", "messages", "tokens", "custom_id"};
 constexpr std::array<std::string_view, 2> term_keys{"endpoint", "weight"};
 
@@ -57,7 +58,8 @@ auto read_at(const char* place, const Read& read) {
 
 void read_options(const request_fields& from, std::uint64_t drawn_seed, answer_order& to) {
   if (auto adapter = from.text("adapter")) to.adapter = std::move(*adapter);
-  if (const auto most = from.integer("max_tokens", INT64_MIN, INT64_MAX)) to.sampling.max_tokens = *most;
+  for (const std::string_view key : most_tokens_keys)
+    if (const auto most = from.integer(key, INT64_MIN, INT64_MAX)) to.sampling.max_tokens = *most;
   if (const auto told = from.small("logprobs")) to.sampling.logprobs = told;
   read_sampling(from, to.sampling);
   if (from.find("seed") && !seed_of(from)) to.sampling.seed = drawn_seed;

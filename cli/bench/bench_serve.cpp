@@ -70,11 +70,16 @@ http_url base_of(const bench_serve_options& options) {
 std::string first_model(const bench_serve_options& options) {
   http_client client(base_of(options));
   std::string body, problem;
+  int status = 0;
   client.send("GET", "/v1/models", headers_of(options), {},
-              {{}, [&](std::string_view piece) { body += piece; }, [&](const std::string& error) { problem = error; }});
+              {[&](int answered, const http_headers&) { status = answered; },
+               [&](std::string_view piece) { body += piece; }, [&](const std::string& error) { problem = error; }});
   client.run();
   if (!problem.empty())
     refuse("{}: does not answer ({}): start a server there, or name another with --url", options.url, problem);
+  if (status == 401 || status == 403)
+    refuse("{}: wants an API key that it knows: give it by --key or in OPENAI_API_KEY: {}", options.url,
+           body.substr(0, 200));
   const auto parsed = json::parse(body, nullptr, false);
   const json::json_pointer place("/data/0/id");
   const json id = parsed.contains(place) ? parsed.at(place) : json();

@@ -9,16 +9,18 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/http/access/api_keys.hpp"
+#include "base/error.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cluster/config/config.hpp"
 #include "model/engine/scheduling/sequence_request.hpp"
+#include "model/formats/json_input.hpp"
 
 namespace troupe {
 namespace {
 
 struct keys_options {
-  std::string cluster, name;
+  std::string cluster, name, from;
   std::optional<std::int64_t> requests_per_minute, tokens_per_minute, concurrent, weight;
   bool is_admin = false, json = false;
 };
@@ -53,12 +55,25 @@ std::string text_of(const rate_limits& limits, std::int64_t weight) {
   return weight == 1 ? text : text + fmt::format(", weight {}", weight);
 }
 
+/// Without its last line break. Empty where a new one is to be made.
+std::string given_text(const keys_options& options) {
+  if (options.from.empty()) return {};
+  std::string text = detail::read_text(options.from, 4096);
+  if (text.ends_with('\n')) text.pop_back();
+  if (text.ends_with('\r')) text.pop_back();
+  if (text.empty()) refuse("{}: is empty: write the key into it", options.from);
+  return text;
+}
+
 int add_key(const keys_options& options) {
-  const std::string key = add_api_key(file_of(options), {.name = options.name,
-                                                         .limits = limits_of(options, {}),
-                                                         .weight = options.weight.value_or(1),
-                                                         .is_admin = options.is_admin});
-  print(key + "\n");
+  const std::string given = given_text(options);
+  const std::string key = add_api_key(file_of(options),
+                                      {.name = options.name,
+                                       .limits = limits_of(options, {}),
+                                       .weight = options.weight.value_or(1),
+                                       .is_admin = options.is_admin},
+                                      given);
+  print(given.empty() ? key + "\n" : fmt::format("{}: added\n", options.name));
   if (const cluster_config config = read_cluster_config(options.cluster); !config.keys)
     write_error(fmt::format("keys are for HTTP alone: commands need none at {} (see troupe keygen)\n", config.listen));
   return changed(options);
@@ -154,6 +169,10 @@ void add_keys(CLI::App& program, command& chosen) {
   };
   CLI::App& adding = add("add", "Make a key; it is shown once. With the first one, nobody gets in without", add_key);
   add_name(adding);
+  adding
+      .add_option("--from", options->from,
+                  "take the key in this file, such as one that clients have already, instead of a new one")
+      ->type_name("FILE");
   add_limits(adding);
   adding.add_flag("--admin", options->is_admin,
                   "sees the files and jobs of all keys, and may load, replace and unload adapters");

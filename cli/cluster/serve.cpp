@@ -4,12 +4,14 @@
 #include <iterator>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "actors/http/access/api_keys.hpp"
 #include "base/ascii.hpp"
 #include "base/field_error.hpp"
 #include "base/host_port.hpp"
@@ -109,9 +111,16 @@ void check_open(const serve_options& options) {
   check("--listen", options.listen, split_endpoint(options.listen));
 }
 
+/// A state folder that is another's.
+struct taken_folder {
+  std::filesystem::path folder;
+  std::string model;  ///< as its file names it; empty: of a cluster that has a file of its own
+};
+
 struct written_cluster {
   std::string text;
   cluster_config config;
+  std::vector<taken_folder> passed = {};  ///< that would have been its own
 };
 
 /// The file says where the state is: whoever ends the cluster by it may have another home.
@@ -123,13 +132,18 @@ written_cluster cluster_called(const std::string& name, const serve_options& opt
   return made;
 }
 
-/// Whether the state folder is that of another model, or of a cluster that has a file of its own.
-bool is_of_another(const cluster_config& config, const serve_options& options) {
+/// The state folder, if it is that of another model, or of a cluster that has a file of its own.
+std::optional<taken_folder> taken_by_another(const cluster_config& config, const serve_options& options) {
   std::error_code ignored;
-  if (!is_folder(config.state_dir) || std::filesystem::is_empty(config.state_dir, ignored)) return false;
+  if (!is_folder(config.state_dir) || std::filesystem::is_empty(config.state_dir, ignored)) return std::nullopt;
   std::ifstream file(config.source, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  return text.find("\n" + path_setting(options)) == text.npos;
+  if (text.find("\n" + path_setting(options)) != text.npos) return std::nullopt;
+  constexpr std::string_view key = "\npath = ";
+  const auto at = text.find(key);
+  if (at == text.npos) return taken_folder{config.state_dir, {}};
+  const auto begin = at + key.size();
+  return taken_folder{config.state_dir, text.substr(begin, text.find('\n', begin) - begin)};
 }
 
 /// Models whose folders have the same name are told apart by a number: `model`, `model-2` and so on.
@@ -137,31 +151,69 @@ written_cluster own_cluster(const serve_options& options) {
   const std::string name =
       cluster_name(options.name.empty() ? model_name_of(whole_path(options.model.path)) : options.name);
   written_cluster made = cluster_called(name, options);
-  for (int number = 2; is_of_another(made.config, options); ++number) {
+  std::vector<taken_folder> passed;
+  for (int number = 2; const auto taken = taken_by_another(made.config, options); ++number) {
+    passed.push_back(*taken);
     const std::string end = fmt::format("-{}", number);
     made = cluster_called(name.substr(0, 64 - end.size()) + end, options);
   }
+  made.passed = std::move(passed);
   return made;
+}
+
+std::string whose_it_is(const taken_folder& taken) {
+  return fmt::format("{} is the state folder of {}", taken.folder.string(),
+                     taken.model.empty() ? "a cluster with a file of its own" : "the model " + taken.model);
+}
+
+std::string way_into(const taken_folder& taken) {
+  if (taken.model.empty()) return {};
+  return fmt::format("to go on there, write this model's path into {}", (taken.folder / "cluster.toml").string());
+}
+
+/// A model that moved, as updated downloads do, would else be open to all where it needed keys before.
+void check_keys_of_passed(const written_cluster& made) {
+  const cluster_config& config = made.config;
+  if (config.http.empty() || config.need_keys || path_exists(api_keys_file(config.state_dir))) return;
+  for (const taken_folder& taken : made.passed) {
+    if (!path_exists(api_keys_file(taken.folder))) continue;
+    const std::string way = way_into(taken);
+    refuse(
+        "{}, which has API keys, and {} would answer without: {}{}--need-keys gives it keys of its own, and another "
+        "--name none",
+        whose_it_is(taken), config.name, way, way.empty() ? "" : "; ");
+  }
+}
+
+void tell_of_passed(const written_cluster& made) {
+  for (const taken_folder& taken : made.passed) {
+    const std::string way = way_into(taken);
+    write_error(fmt::format("troupe: {}: its keys, adapters and jobs stay there, and this is {}{}{}\n",
+                            whose_it_is(taken), made.config.name, way.empty() ? "" : "; ", way));
+  }
 }
 
 /// The cluster, once all that `up` checks is checked. Errors name flags instead of lines, since the user wrote none.
 written_cluster checked_cluster(const serve_options& options) {
   try {
     written_cluster made = own_cluster(options);
+    check_keys_of_passed(made);
     check_before_up(made.config);
     return made;
   } catch (const config_error& error) {
-    throw field_error(error.key() == "preload" ? "adapter" : error.key(), error.problem());
+    const std::string& key = error.key();
+    throw field_error(key == "preload" ? "adapter" : key == "dir" ? "adapters" : key, error.problem());
   }
 }
 
 int serve(const serve_options& options) {
   check_keep(options.model);
   check_open(options);
-  const auto [text, config] = checked_cluster(options);
-  make_state_folder(config.state_dir);
-  write_file(config.source, text);
-  hold_up(config, options.detach);
+  const written_cluster made = checked_cluster(options);
+  tell_of_passed(made);
+  make_state_folder(made.config.state_dir);
+  write_file(made.config.source, made.text);
+  hold_up(made.config, options.detach);
   return 0;
 }
 

@@ -97,6 +97,7 @@ int submit_prompt(const submit_options& options, const sampling_params& params) 
 json job_options(const submit_options& options, const sampling_params& params) {
   json made = json_of(params);
   if (!options.adapter.empty()) made["adapter"] = options.adapter;
+  if (options.sampling.draws_seed) made["seed"] = -1;  // so that the same command goes on with the job
   return made;
 }
 

@@ -32,12 +32,26 @@ struct input_summary {
   std::string id;
 };
 
+/// Each line of a file that is written in another way would have an error of its own.
+void check_first_line(const fs::path& file, const std::string& line) {
+  const std::string text = line.substr(line.find_first_not_of(" \t"));
+  if (json::parse(text, nullptr, false).is_object()) return;
+  if (text.starts_with('[')) refuse("{}: is one list of JSON: write one object a line (jq -c '.[]')", file.string());
+  if (text.find_first_not_of(" \t", 1) == text.npos && text.starts_with('{'))
+    refuse("{}: has objects of several lines: write one object a line (jq -c .)", file.string());
+  refuse("{}: its first line is no JSON object: write one into each line, such as {{\"prompt\": \"…\"}}",
+         file.string());
+}
+
 input_summary summarize(const file_submission& submission) {
   input_summary input;
   sha256 digest;
   digest.add_field(submission.options);
   line_reader reader(submission.in);
-  for (std::string line; reader.next(line); ++input.lines) digest.add_field(line);
+  for (std::string line; reader.next(line); ++input.lines) {
+    if (input.lines == 0) check_first_line(submission.in, line);
+    digest.add_field(line);
+  }
   if (input.lines == 0)
     refuse("{}: has no lines: write a JSON object into each, such as {{\"prompt\": \"…\"}}", submission.in.string());
   if (submission.is_new_job)

@@ -53,7 +53,7 @@ std::string_view first_command(const cluster_config& config) {
 
 /// The one that keygen made, if it is here and lets somebody in.
 std::string client_key(const std::filesystem::path& keys) {
-  const bool opens = path_exists(keys / "client.key") && path_exists(keys / "clients" / "client.pub");
+  const bool opens = is_seen(keys / "client.key") && is_seen(keys / "clients" / "client.pub");
   return opens ? typed_word((keys / "client.key").string()) : "FILE";
 }
 
@@ -183,7 +183,7 @@ cluster_config config_to_end(const std::string& file) {
         "{}: there is no such file: name a cluster's TOML file (of troupe serve: "
         "~/.local/state/troupe/NAME/cluster.toml)",
         file);
-  if (path_exists(path.parent_path()) || path.filename() != "cluster.toml") return read_cluster_config(file);
+  if (is_seen(path.parent_path()) || path.filename() != "cluster.toml") return read_cluster_config(file);
   cluster_config gone;
   gone.name = gone.label = file;
   gone.state_dir = path.parent_path();

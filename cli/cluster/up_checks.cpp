@@ -1,9 +1,12 @@
 // What `troupe up` can refuse before anything starts.
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <stdexcept>
+#include <string>
+#include <system_error>
 #include <vector>
 
 #include "actors/adapters/adapter_files.hpp"
@@ -12,6 +15,7 @@
 #include "base/paths.hpp"
 #include "cli/cluster/up.hpp"
 #include "cli/compose/compose_site_settings.hpp"
+#include "cli/output.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
 #include "cluster/journal/journal.hpp"
 #include "cluster/launch/launch.hpp"
@@ -42,7 +46,7 @@ void check_preload(const cluster_config& config, const model_config& model) {
     if (const auto files = files_to_preload(config, wanted)) {
       if (const auto problem = adapter_catalogue(known).check_name(adapter))
         refuse_at(config, "adapters.preload", "{}", problem->text);
-      if (!path_exists(*files))
+      if (!at_key(config, "adapters.preload", [&] { return path_exists(*files); }))
         refuse_at(config, "adapters.preload", "adapter {}: there is no folder or file {}", adapter, files->string());
       (void)at_key(config, "adapters.preload", [&] { return read_adapter(*files, model); });
       continue;
@@ -56,10 +60,41 @@ void check_preload(const cluster_config& config, const model_config& model) {
   }
 }
 
+/// If the head runs on this machine. A folder that is not there yet may be made later.
+void check_adapters_listed(const cluster_config& config) {
+  std::error_code fault;
+  const std::filesystem::directory_iterator listed(config.adapters.dir, fault);
+  if (fault && fault != std::errc::no_such_file_or_directory)
+    refuse_at(config, "adapters.dir", "adapters: {} cannot be listed ({}): check the path and its permissions",
+              config.adapters.dir.string(), fault.message());
+}
+
+/// Folders and files of adapters that no request finds.
+std::vector<std::string> unnameable_adapters(const std::filesystem::path& dir) {
+  std::vector<std::string> found;
+  for (const std::filesystem::path& each : entries_of(dir)) {
+    const std::string name = (is_folder(each) ? each.filename() : each.stem()).string();
+    const bool is_adapter = is_folder(each) || each.extension() == ".gguf";
+    if (is_adapter && !name.starts_with('.') && !is_adapter_name(name)) found.push_back(each.filename().string());
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+/// A request that asks for one of them is told no more than that there is none.
+void tell_of_unnameable_adapters(const cluster_config& config) {
+  const auto found = unnameable_adapters(config.adapters.dir);
+  if (found.empty()) return;
+  const std::string more = found.size() > 1 ? fmt::format(" and {} more", found.size() - 1) : "";
+  const std::string line = fmt::format("{}: no request can name {}{}: {}", config.adapters.dir.string(), found.front(),
+                                       more, adapter_name_rule);
+  write_error("troupe: " + one_line(line) + "\n");
+}
+
 /// The folder itself is made later.
 void check_state_folder(const cluster_config& config) {
   std::filesystem::path around = config.state_dir;
-  while (!path_exists(around) && around.has_relative_path()) around = around.parent_path();
+  while (!is_seen(around) && around.has_relative_path()) around = around.parent_path();
   if (!is_folder(around))
     refuse_at(config, "cluster.state_dir",
               "{}: cannot be made, since {} is no folder: choose another state_dir or XDG_STATE_HOME",
@@ -144,7 +179,11 @@ void check_site(const cluster_config& config) {
   const node_site site = make_site(config, config.head().name);
   const supervisor_parts planned = supervisor_parts_of(site, 0);
   (void)bus_options_of(site);  // the keys
-  if (is_this_machine(config.head().host)) check_preload(config, site.model->config);
+  if (is_this_machine(config.head().host)) {
+    check_adapters_listed(config);
+    tell_of_unnameable_adapters(config);
+    check_preload(config, site.model->config);
+  }
   const auto placed = place(ask_devices(config), planned.shape, planned.wanted);
   if (!placed) refuse_at(config, placed.error().key, "{}", placed.error().text);
 }

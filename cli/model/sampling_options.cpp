@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <iostream>
@@ -13,6 +14,7 @@
 #include "base/error.hpp"
 #include "base/number_in.hpp"
 #include "base/paths.hpp"
+#include "base/random_hex.hpp"
 #include "base/to_size.hpp"
 #include "cli/numbers.hpp"
 #include "model/formats/json_input.hpp"
@@ -32,7 +34,9 @@ void add_choice(CLI::App& own, sampling_options& options) {
   sampling_params& params = options.params;
   params.temperature = 0;
   params.max_tokens = 128;
-  own.add_option("--max-tokens", params.max_tokens, "tokens of the answer at most [128]")->type_name("N");
+  own.add_option("--max-tokens", params.max_tokens,
+                 "tokens of the answer at most; -1: as many as the context has room for [128]")
+      ->type_name("N");
   own.add_option("--temperature", params.temperature, "0 takes the most likely token, always [0]")->type_name("T");
   own.add_option("--top-k", params.top_k, "only the K most likely; 0: all [0]")->type_name("K");
   own.add_option("--top-p", params.top_p, "only the most likely that reach this share [1]")->type_name("P");
@@ -45,7 +49,12 @@ void add_choice(CLI::App& own, sampling_options& options) {
       ->type_name("X");
   own.add_option("--logit-bias", options.biases, "added to a token's logit, -100 to 100; may be repeated")
       ->type_name("ID=VALUE");
-  own.add_option("--seed", params.seed, "the same seed draws the same answer [0]")->type_name("S");
+  const auto take_seed = [&options](const std::string& text) {
+    options.draws_seed = text == "-1";
+    options.params.seed = number_in<std::uint64_t>(text).value_or(0);
+  };
+  own.add_option_function<std::string>("--seed", take_seed, "the same seed draws the same answer; -1: one is drawn [0]")
+      ->type_name("S");
 }
 
 void add_ends(CLI::App& own, sampling_options& options, const std::string& json_help) {
@@ -150,6 +159,8 @@ void add_sampling(CLI::App& command, sampling_options& options, const std::strin
 sampling_params checked_sampling(const sampling_options& options) {
   if (options.params.logprobs && !options.json) refuse("--logprobs without --json: add --json");
   sampling_params params = options.params;
+  if (params.max_tokens == -1) params.max_tokens = INT32_MAX;
+  if (options.draws_seed) params.seed = random_number();
   for (const auto& text : options.biases) params.logit_bias.push_back(bias_of(text));
   params.constraint = form_of(options);
   const std::string& file = options.json_schema.empty() ? options.grammar : options.json_schema;

@@ -21,6 +21,7 @@ struct sampling_options {
   sampling_params params;
   std::vector<std::string> biases;
   bool json = false;
+  bool draws_seed = false;                  ///< of a job each line's
   std::string json_schema, regex, grammar;  ///< of the answer's form: a file, an expression, a file
 };
 

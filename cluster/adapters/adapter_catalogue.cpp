@@ -155,7 +155,8 @@ result<adapter_catalogue::reference, catalogue_error> adapter_catalogue::parse(s
     text.remove_prefix(colon + 1);
   }
   reference wanted{text.substr(0, text.find('@')), {}};
-  if (!is_adapter_name(wanted.name)) return error(fault::bad_name, "'{}' names no adapter", shown(whole));
+  if (!is_adapter_name(wanted.name))
+    return error(fault::bad_name, "'{}' names no adapter: {}", shown(whole), adapter_name_rule);
   if (wanted.name.size() == text.size()) return wanted;
   wanted.ordinal = ordinal_of(text.substr(wanted.name.size() + 1));
   if (!wanted.ordinal) return error(fault::bad_name, "'{}': behind '@' comes a version, such as 3", shown(whole));

@@ -5,6 +5,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/ascii.hpp"
+#include "base/paths.hpp"
 #include "base/whole_file.hpp"
 #include "cluster/config/config_address.hpp"
 #include "cluster/config/config_impl.hpp"
@@ -33,7 +35,7 @@ std::string default_listen(const node_config& node) {
 /// Requests call a model by what it is, not by how it is stored.
 std::string name_without_ending(std::string name) {
   constexpr std::string_view ending = ".gguf";
-  if (name.size() > ending.size() && name.ends_with(ending)) name.resize(name.size() - ending.size());
+  if (name.size() > ending.size() && lower_case(name).ends_with(ending)) name.resize(name.size() - ending.size());
   return name;
 }
 
@@ -48,9 +50,8 @@ void fill_in(cluster_config& config) {
 
 std::string read_text(const std::filesystem::path& file) {
   std::error_code problem;
-  const auto status = std::filesystem::status(file, problem);
-  if (!std::filesystem::exists(status)) refuse("{}: there is no such file: name a cluster's TOML file", file.string());
-  if (!std::filesystem::is_regular_file(status))
+  if (!path_exists(file)) refuse("{}: there is no such file: name a cluster's TOML file", file.string());
+  if (!std::filesystem::is_regular_file(file, problem))
     refuse("{}: is no file: name a cluster's TOML file; troupe serve takes a model, and says which file it writes",
            file.string());
   if (std::filesystem::file_size(file, problem) > most_file_bytes)

@@ -102,9 +102,17 @@ class checker {
           config_.tensor > 1   ? "cluster.tensor"
           : config_.stages > 1 ? "cluster.stages"
                                : "cluster.replicas",
-          "{} replicas of {} stages with {} workers each need {} workers, but {} start{}: add nodes or ask for less",
+          "{} replicas of {} stages with {} workers each need {} workers, but {} start{}{}: add nodes or ask for less",
           std::max(config_.replicas, 1), std::max(config_.stages, 1), config_.tensor, needed, there,
-          there == 1 ? "s" : "");
+          there == 1 ? "s" : "", who_does_not_count(all));
+  }
+
+  /// " (w1, w2: autostart = false, which does not count)"
+  static std::string who_does_not_count(const std::vector<const node_config*>& workers) {
+    std::vector<std::string_view> names;
+    for (const node_config* worker : workers)
+      if (!worker->autostart) names.push_back(worker->name);
+    return names.empty() ? "" : fmt::format(" ({}: autostart = false, which does not count)", fmt::join(names, ", "));
   }
 
   /// Ranks of a stage talk over plain TCP. The last bits of a GPU's sums are not a processor's.

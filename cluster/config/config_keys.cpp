@@ -51,7 +51,7 @@ constexpr key_of<cluster> cluster_keys[] = {
 using model = model_settings;
 constexpr key_of<model> model_keys[] = {
     {"path", [](model& m, const config_value& v) { m.path = v.path(); }},
-    {"name", [](model& m, const config_value& v) { m.name = v.name(); }},
+    {"name", [](model& m, const config_value& v) { m.name = v.model_name(); }},
     {"quant",
      [](model& m, const config_value& v) {
        m.quant = v.one_of({"f32", "bf16", "u8", "u8g64", "q8", "q4", "u4g32", "mxfp4"});

@@ -169,7 +169,7 @@ std::vector<preloaded_adapter> config_value::preloaded() const {
     }
     const auto before = std::ranges::find(adapters, adapter.name, &preloaded_adapter::name);
     if (before != adapters.end() && before->folder != adapter.folder)
-      refuse(fmt::format("has two folders for the adapter {}", in_quotes(adapter.name)));
+      refuse_at(into_, content_.place, fmt::format("adapter {} has two folders: give one", adapter.name), key_);
     adapters.push_back(std::move(adapter));
   }
   return adapters;
@@ -187,6 +187,14 @@ std::string config_value::name() const {
     refuse(fmt::format("is {}: use at most 64 letters, digits, dots, dashes and underscores, a letter or digit first",
                        in_quotes(chosen)));
   return chosen;
+}
+
+std::string config_value::model_name() const {
+  const std::string chosen = text();
+  const std::string last = chosen.substr(chosen.rfind('/') + 1);
+  if (last.size() < chosen.size() && is_name(last) && is_letter_or_digit(last[0]))
+    refuse(fmt::format("is {0}: write {1}, which requests may call {0}, too", in_quotes(chosen), in_quotes(last)));
+  return name();
 }
 
 std::string config_value::host() const {

@@ -32,6 +32,7 @@ class config_value {
   std::filesystem::path absolute_path() const;       ///< on another host
   std::vector<preloaded_adapter> preloaded() const;  ///< "NAME", or "NAME=FOLDER"
   std::string name() const;                          ///< fit to be a file's name and a word of a command
+  std::string model_name() const;                    ///< the same, without what requests may put before it
   std::string host() const;
   std::string ssh_target() const;  ///< host or user@host
   layer_range layers() const;

@@ -123,7 +123,7 @@ bool is_of_other_file(const cluster_config& config, const up_process& holder) {
   if (holder.file.empty() || holder.file == config.source) return false;
   if (!holder.elsewhere.empty()) return true;
   std::error_code ignored;
-  return path_exists(holder.file) && !std::filesystem::equivalent(holder.file, config.source, ignored);
+  return is_seen(holder.file) && !std::filesystem::equivalent(holder.file, config.source, ignored);
 }
 
 }  // namespace

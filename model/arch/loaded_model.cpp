@@ -96,7 +96,7 @@ mapped_file pack_into_memory(const model_files& source, const load_options& opti
 /// Nothing if the model was never packed, or if the file was damaged since: then it is packed again.
 std::optional<loaded_model> find_in_cache(const model_files& source, const fs::path& cached) {
   std::error_code ignored;
-  if (!path_exists(cached)) return std::nullopt;
+  if (!is_seen(cached)) return std::nullopt;
   try {
     return read_packed(mapped_file(cached), source.config);
   } catch (const input_error&) {

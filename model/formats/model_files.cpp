@@ -212,14 +212,10 @@ model_files open_model(const std::filesystem::path& path) {
     open_folder(model);
     return model;
   }
-  std::error_code problem;
-  const bool exists = std::filesystem::exists(path, problem);
-  if (problem)
-    refuse("{}: cannot be opened ({}): check the path and its permissions", path.string(), problem.message());
-  if (!exists)
+  if (!path_exists(path))
     refuse("{}: there is no such model, and none is downloaded: fetch it, or name another folder or .gguf file",
            path.string());
-  if (path.extension() != ".gguf")
+  if (!is_gguf_file(path))
     refuse("{}: a model is a folder with config.json and safetensors, or a .gguf file", path.string());
   model.gguf = open_gguf(path);
   model.config = config_from_gguf(*model.gguf);

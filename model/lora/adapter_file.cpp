@@ -150,10 +150,6 @@ adapter_file read_peft_adapter(const std::filesystem::path& folder, const model_
 
 }  // namespace
 
-bool is_gguf_file(const std::filesystem::path& path) {
-  return path.extension() == ".gguf" && !is_folder(path);
-}
-
 void check_adapter_folder(const std::filesystem::path& folder) {
   if (!path_exists(folder))
     refuse("{}: there is none: name a folder as PEFT writes it, or a .gguf file", folder.string());

@@ -38,9 +38,6 @@ struct adapter_file {
   factor_rules factors = {};        ///< as the configuration has them, or as PEFT's would for a GGUF file
 };
 
-/// What is named like a GGUF file and no folder.
-bool is_gguf_file(const std::filesystem::path& path);
-
 /// `path`: PEFT's folder (adapter_config.json, adapter_model.safetensors), or a GGUF file as llama.cpp's converter
 /// writes it. GPT-2's fused c_attn becomes q_proj, k_proj and v_proj with the same A and a third of B each.
 adapter_file read_adapter(const std::filesystem::path& path, const model_config& base);

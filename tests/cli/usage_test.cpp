@@ -26,7 +26,7 @@ TEST_F(usage, refuses_a_command_line_that_it_does_not_understand) {
   refused({"generate", llama_, "--tokens", "1,x"}, "--tokens");
   refused({"generate", llama_, "--tokens", "1,99999999999"}, "--tokens");
   refused({"generate", llama_, "--tokens", "1", "--max-tokens", "many"}, "--max-tokens");
-  refused({"generate", llama_, "--tokens", "1", "--seed", "-1"}, "--seed");
+  refused({"generate", llama_, "--tokens", "1", "--seed", "-2"}, "--seed");
   refused({"generate", llama_, "--tokens", "1", "--seed", "18446744073709551616"}, "--seed");
   refused({"eval", llama_}, "--text");
   refused({"--json", "status"}, "--json stands before the command: write it behind troupe status");
@@ -73,6 +73,10 @@ TEST_F(usage, says_how_else_something_is_done) {
           "unknown option --tensor-parallel-size: a cluster's file says");
   refused({"serve", llama_, "-np", "4"}, "unknown option -np: requests share batches by themselves");
   refused({"serve", llama_, "-n", "9"}, "unknown option -n: each request says it");
+  refused({"node", "x.toml", "-n", "w0"}, "unknown option -n: --name says which of the file's nodes it is");
+  refused({"serve", llama_, "--tool-call-parser", "x"}, "unknown option --tool-call-parser: always on, or not needed");
+  refused({"serve", llama_, "--chat-template-file", "x"}, "--chat-template-file: the template is the model's own");
+  refused({"bench", "serve", "--random-input-len", "9"}, "--random-input-len: --prompt-min and --prompt-max say it");
   refused({"serve", llama_, "-fa"}, "unknown option -fa: always on, or not needed: leave it out");
   refused({"serve", llama_, "--ssl-keyfile", "x"}, "unknown option --ssl-keyfile: a proxy in front has TLS");
   refused({"up", "x.toml", "--quant", "u8"}, "unknown option --quant: a cluster's file says it: quant in [model]");
@@ -111,26 +115,50 @@ TEST_F(usage, takes_no_flag_that_begins_like_help_for_help) {
 }
 
 TEST_F(usage, knows_what_other_programs_call_otherwise) {
-  for (const auto& [command, flag, ours] :
-       {std::tuple("serve", "-ctk", "--kv"), std::tuple("serve", "-ctv", "--kv"),
-        std::tuple("serve", "--quantization", "--quant"), std::tuple("quantize", "--quant", "--scheme"),
-        std::tuple("train", "--batch-size", "--batch"), std::tuple("train", "--max-steps", "--steps"),
-        std::tuple("train", "--num-train-epochs", "--epochs"), std::tuple("train", "--weight-decay", "--decay"),
-        std::tuple("train", "--lora-dropout", "--dropout"), std::tuple("train", "--lora-r", "--rank"),
-        std::tuple("train", "--gradient-accumulation-steps", "--accumulate"), std::tuple("train", "--output", "--out"),
-        std::tuple("train", "--train-data", "--data"), std::tuple("train", "--learning_rate", "--lr"),
-        std::tuple("train", "--base", "--local"), std::tuple("chat", "--url", "--connect"),
-        std::tuple("status", "--host", "--connect"), std::tuple("status", "--port", "--connect")})
+  for (const auto& [command, flag, ours] : {std::tuple("serve", "-ctk", "--kv"),
+                                            std::tuple("serve", "-ctv", "--kv"),
+                                            std::tuple("serve", "--quantization", "--quant"),
+                                            std::tuple("quantize", "--quant", "--scheme"),
+                                            std::tuple("train", "--batch-size", "--batch"),
+                                            std::tuple("train", "--max-steps", "--steps"),
+                                            std::tuple("train", "--num-train-epochs", "--epochs"),
+                                            std::tuple("train", "--weight-decay", "--decay"),
+                                            std::tuple("train", "--lora-dropout", "--dropout"),
+                                            std::tuple("train", "--lora-r", "--rank"),
+                                            std::tuple("train", "--gradient-accumulation-steps", "--accumulate"),
+                                            std::tuple("train", "--output", "--out"),
+                                            std::tuple("train", "--train-data", "--data"),
+                                            std::tuple("train", "--learning_rate", "--lr"),
+                                            std::tuple("train", "--base", "--local"),
+                                            std::tuple("chat", "--url", "--connect"),
+                                            std::tuple("submit", "-m", "--adapter"),
+                                            std::tuple("chat", "-m", "--adapter"),
+                                            std::tuple("chat", "--model", "--adapter"),
+                                            std::tuple("train", "--model", "--local"),
+                                            std::tuple("submit", "-i", "--file"),
+                                            std::tuple("serve", "-d", "--detach"),
+                                            std::tuple("generate", "--repeat-penalty", "--repetition-penalty"),
+                                            std::tuple("status", "--host", "--connect"),
+                                            std::tuple("status", "--port", "--connect")})
     refused({command, flag, "x"}, "unknown option " + std::string(flag) + ", did you mean '" + ours + "'?");
   for (const auto& [word, ours] : {std::pair("ls", "status"), std::pair("kill", "down"), std::pair("health", "status")})
     refused({word}, "unknown command '" + std::string(word) + "', did you mean '" + ours + "'?");
+  for (const auto& [flag, ours] : {std::pair("--num-prompts", "--requests"), std::pair("--request-rate", "--rate"),
+                                   std::pair("--base-url", "--url")})
+    refused({"bench", "serve", flag, "x"}, fmt::format("unknown option {}, did you mean '{}'?", flag, ours));
   refused({"jobs", "ls"}, "unknown command 'ls', did you mean 'list'?");
+  for (const auto& [group, word, ours] : {std::tuple("adapters", "add", "load"), std::tuple("adapters", "rm", "unload"),
+                                          std::tuple("keys", "create", "add"), std::tuple("keys", "delete", "revoke"),
+                                          std::tuple("jobs", "remove", "forget")})
+    refused({group, word, "x"}, fmt::format("unknown command '{}', did you mean '{}'?", word, ours));
   refused({"restart"}, "unknown command 'restart': end it by troupe down, and start it as before");
   refused({"models"}, "unknown command 'models': a running cluster lists them");
 }
 
 TEST_F(usage, takes_no_short_word_for_another) {
   refused({"serve", llama_, "--numa", "x"}, "unknown option --numa: see troupe serve --help");
+  for (const char* command : {"generate", "chat"})
+    refused({command, "-i"}, fmt::format("unknown option -i: see troupe {} --help", command));
   for (const char* flag : {"-v", "-vv", "--kx"})
     refused({"serve", llama_, flag}, fmt::format("unknown option {}: see troupe serve --help", flag));
   refused({"serve", llama_, "-kv", "f32"}, "unknown option -kv, did you mean '--kv'?");
@@ -170,7 +198,8 @@ TEST_F(usage, refuses_flags_that_do_not_fit) {
   refused({"generate", llama_, "--tokens", "1", "--kv", "i4"}, "--kv");
   refused({"generate", llama_, "--tokens", "1", "--temperature", "-1"}, "temperature is -1");
   refused({"generate", llama_, "--tokens", "1", "--temperature", "nan"}, "temperature");
-  refused({"generate", llama_, "--tokens", "1", "--max-tokens", "0"}, "--max-tokens is 0");
+  for (const char* number : {"0", "-2"})
+    refused({"generate", llama_, "--tokens", "1", "--max-tokens", number}, fmt::format("--max-tokens is {}", number));
   refused({"generate", llama_, "--tokens", "1", "--min-tokens", "500"},
           "--min-tokens is 500: use a value from 0 to 128");
   for (const char* number : {"-2", "0", "1025"})
@@ -208,6 +237,15 @@ TEST_F(usage, refuses_files_that_are_missing_or_broken) {
   refused({"eval", readable_model().string(), "--text", folder().write("short", "x").string()}, "longer text");
   refused({"generate", llama_, "--tokens", "1", "--adapter", path("nowhere").string()},
           "nowhere: there is none: name a folder as PEFT writes it");
+  std::filesystem::create_symlink(path("loop"), path("loop"));
+  const std::string hidden = (path("loop") / "x").string();
+  for (const words& each : {words{"up", hidden}, words{"node", hidden, "--name", "w0"}, words{"down", hidden},
+                            words{"keys", "list", hidden}, words{"inspect", hidden},
+                            words{"generate", llama_, "--tokens", "1", "--adapter", hidden}})
+    refused(each, hidden + ": cannot be opened (Too many levels of symbolic links): check the path");
+  std::filesystem::create_directories(path("linked"));
+  std::filesystem::create_symlink("config.json", path("linked/config.json"));
+  refused({"generate", path("linked").string(), "--tokens", "1"}, "linked/config.json: cannot be opened (Too many ");
 
   const auto broken = readable_model("broken");
   std::filesystem::resize_file(broken / "model-00001-of-00002.safetensors", 3000);

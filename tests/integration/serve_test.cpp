@@ -178,6 +178,11 @@ TEST_F(serve, takes_no_folder_of_another_model_of_the_same_name) {
   process serving = start(detached);
   ASSERT_EQ(serving.wait(), 0) << serving.error();
   EXPECT_THAT(serving.out(), HasSubstr("try:  troupe submit --prompt \"Once upon a time\" --connect "));
+  EXPECT_THAT(serving.error(), HasSubstr("troupe: " + (state / "model").string() +
+                                         " is the state folder of the model \"/elsewhere/model\": its keys, adapters "
+                                         "and jobs stay there, and this is model-2; to go on there, write this model's "
+                                         "path into " +
+                                         (state / "model" / "cluster.toml").string() + "\n"));
   EXPECT_EQ(read_file(state / "model" / "cluster.toml"), other);
   process again = start(serving_);
   EXPECT_EQ(again.wait(), 2);

@@ -57,6 +57,14 @@ TEST_F(submit_file, begins_no_job_that_it_cannot_read_or_write) {
   refused(site_.path("nothing").string(), site_.path("out").string(), "No such file or directory: check the path");
   for (const char* text : {"", "\n\n"})
     refused(site_.write("empty.jsonl", text).string(), site_.path("out").string(), "empty.jsonl: has no lines: write");
+  for (const auto& [text, part] :
+       {std::pair("[\n  {\"prompt\": \"x\"}\n]\n", ": is one list of JSON: write one object a line (jq -c '.[]')"),
+        std::pair("[{\"prompt\": \"x\"}]", ": is one list of JSON"),
+        std::pair("\n{\n\"prompt\": \"x\"\n}\n", ": has objects of several lines: write one object a line (jq -c .)"),
+        std::pair("Once upon a time\nThe end\n",
+                  ": its first line is no JSON object: write one into each line, such as"),
+        std::pair("{\"prompt\": x}\n{\"prompt\": \"y\"}\n", ": its first line is no JSON object")})
+    refused(site_.write("other.txt", text).string(), site_.path("out").string(), "other.txt" + std::string(part));
   const std::string latin = site_.write("latin.jsonl", "{\"tokens\":[1]}\n\n{\"prompt\":\"caf\xe9\"}\n").string();
   refused(latin, site_.path("out").string(), "latin.jsonl:3: is no UTF-8: convert the file");
   const std::string text(std::size_t{8} << 20, 'a');
@@ -108,6 +116,29 @@ TEST_F(submit_file, says_why_the_first_line_without_an_answer_has_none) {
   EXPECT_NE(done.error().find("2 of 3 lines have no answer: see \"error\" in "), std::string::npos) << done.error();
   EXPECT_NE(done.error().find("; index 1: unknown key \"promt\": "), std::string::npos) << done.error();
   EXPECT_NE(read_file(site_.path("out")).find("is one of OpenAI's batches"), std::string::npos);
+}
+
+TEST_F(submit_file, draws_each_lines_seed_and_goes_on_with_the_same_job) {
+  const std::string same = "{\"tokens\":[1]}\n", out = site_.path("out").string();
+  const words drawn{"submit",
+                    "--file",
+                    site_.write("same.jsonl", same + same).string(),
+                    "--out",
+                    out,
+                    "--seed",
+                    "-1",
+                    "--temperature",
+                    "2",
+                    "--max-tokens",
+                    "40",
+                    "--ignore-eos"};
+  cluster_.run(drawn);
+  const std::string whole = read_file(out), first = whole.substr(0, whole.find('\n'));
+  const auto tokens_of = [](const std::string& line) { return json::parse(line).at("tokens"); };
+  EXPECT_NE(tokens_of(first), tokens_of(whole.substr(first.size())));
+  cluster_.run(drawn);
+  EXPECT_EQ(read_file(out), whole);
+  EXPECT_EQ(jobs(), 1u);
 }
 
 TEST_F(submit_file, makes_a_job_that_is_not_shown_as_a_fine_tune) {

@@ -112,6 +112,20 @@ bool is_good_name(const std::string& name) {
   });
 }
 
+/// What a header carries as it is, and nobody guesses. The text itself is in no error.
+void check_key_text(const std::string& name, std::string_view text) {
+  constexpr std::size_t least = 16, most = 256;
+  const bool is_plain = std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7f; });
+  if (!is_plain || text.size() < least || text.size() > most)
+    refuse("key {}: a key's text has {} to {} letters, digits and signs, no blanks and one line: choose another", name,
+           least, most);
+}
+
+/// By which people recognise it: never much of a short one.
+std::string beginning_of(std::string_view text) {
+  return std::string(text.substr(0, std::min<std::size_t>(14, text.size() / 3)));
+}
+
 }  // namespace
 
 fs::path api_keys_file(const fs::path& state_dir) {
@@ -131,16 +145,19 @@ std::optional<std::vector<api_key>> read_api_keys(const fs::path& file) {
   return keys;
 }
 
-std::string add_api_key(const fs::path& file, api_key key) {
+std::string add_api_key(const fs::path& file, api_key key, std::string text) {
   if (!is_good_name(key.name))
     refuse("key {}: a name has letters, digits and -_.@, 64 at most", key.name.substr(0, 64));
+  if (text.empty()) text = random_key();
+  check_key_text(key.name, text);
+  key.sha256 = digest_of(text);
+  key.shown = beginning_of(text);
   const file_descriptor lock = locked_folder(file.parent_path());
   auto keys = present_keys(file);
-  for (const api_key& each : keys)
+  for (const api_key& each : keys) {
     if (each.name == key.name) refuse("key {}: there is one of that name: revoke it or choose another", key.name);
-  const std::string text = random_key();
-  key.sha256 = digest_of(text);
-  key.shown = text.substr(0, 14);
+    if (each.sha256 == key.sha256) refuse("key {}: {} has the same: revoke it first", key.name, each.name);
+  }
   key.created = std::time(nullptr);
   keys.push_back(std::move(key));
   write_keys_file(file, keys);

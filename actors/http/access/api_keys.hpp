@@ -31,9 +31,9 @@ struct api_key {
 std::filesystem::path api_keys_file(const std::filesystem::path& state_dir);
 /// Empty if there is no file. Throws input_error if it cannot be read.
 std::optional<std::vector<api_key>> read_api_keys(const std::filesystem::path& file);
-/// Makes the text of a key, adds the key with its digest, and returns the text. Throws input_error if the name is
-/// taken.
-std::string add_api_key(const std::filesystem::path& file, api_key key);
+/// Makes the text of a key, unless one is given, adds the key with its digest, and returns the text. Throws input_error
+/// if the name or the text is taken, or the text no key's.
+std::string add_api_key(const std::filesystem::path& file, api_key key, std::string text = {});
 /// Changes a key's limits and weight, from those that it has while no other command changes them. Throws input_error if
 /// there is no such key.
 void limit_api_key(const std::filesystem::path& file, const std::string& name,

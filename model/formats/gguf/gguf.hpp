@@ -37,6 +37,8 @@ struct gguf_file {
 /// In a folder that was quantized from a GGUF file, its metadata.
 inline constexpr std::string_view gguf_metadata_name = "metadata.gguf";
 
+/// By its ending, or by its first bytes: Ollama's have no ending. Never a folder.
+bool is_gguf_file(const std::filesystem::path& path);
 /// By its name: neither the part of a model that sees pictures, nor figures that a quantizer goes by.
 bool is_named_as_weights(const std::filesystem::path& file);
 

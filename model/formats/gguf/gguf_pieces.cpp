@@ -1,3 +1,9 @@
+#include <array>
+#include <fstream>
+#include <string_view>
+#include <system_error>
+
+#include "base/ascii.hpp"
 #include "base/error.hpp"
 #include "base/paths.hpp"
 #include "model/formats/gguf/gguf.hpp"
@@ -51,11 +57,27 @@ void add_pieces(const std::filesystem::path& first, gguf_file& whole) {
   std::erase_if(whole.metadata, [](const auto& entry) { return entry.first.starts_with("split."); });
 }
 
+bool begins_as_gguf(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return false;  // a pipe is not waited for
+  std::array<char, 4> read{};
+  std::ifstream(path, std::ios::binary).read(read.data(), read.size());
+  return std::string_view(read.data(), read.size()) == "GGUF";
+}
+
+bool has_gguf_ending(const std::filesystem::path& path) {
+  return lower_case(path.extension().string()) == ".gguf";
+}
+
 }  // namespace
+
+bool is_gguf_file(const std::filesystem::path& path) {
+  return !is_folder(path) && (has_gguf_ending(path) || begins_as_gguf(path));
+}
 
 bool is_named_as_weights(const std::filesystem::path& file) {
   const std::string name = file.filename().string();
-  return file.extension() == ".gguf" && !name.starts_with("mmproj") && name.find("imatrix") == name.npos;
+  return has_gguf_ending(file) && !name.starts_with("mmproj") && name.find("imatrix") == name.npos;
 }
 
 gguf_file open_gguf(const std::filesystem::path& path) {

@@ -49,6 +49,15 @@ TEST(batch_line, has_the_seed_that_was_drawn_for_it_where_it_asks_for_one) {
   EXPECT_EQ(seed(R"({"prompt":"x","seed":3})", R"({"seed":-1})"), 3u);
 }
 
+TEST(batch_line, takes_openais_newer_name_for_the_most_tokens) {
+  const auto most = [](const char* line, const char* options) {
+    return read_batch_line(line, options, 0).asked.order.sampling.max_tokens;
+  };
+  EXPECT_EQ(most(R"({"prompt":"x","max_completion_tokens":5})", ""), 5);
+  EXPECT_EQ(most(R"({"prompt":"x","max_completion_tokens":5})", R"({"max_tokens":7})"), 5);
+  EXPECT_EQ(most(R"({"prompt":"x","max_tokens":7})", R"({"max_completion_tokens":5})"), 7);
+}
+
 TEST(batch_line, says_what_a_model_is_called) {
   const std::string said = R"("model" is called "adapter" here: name one, or leave it out for the model itself)";
   EXPECT_EQ(refused_line(R"({"prompt":"x","model":"law"})"), said);

@@ -72,6 +72,18 @@ class bench_serve : public program {
   http_server server_;
 };
 
+TEST_F(bench_serve, asks_for_a_key_where_the_server_wants_one) {
+  for (const int status : {401, 403}) {
+    http_server closed({}, [status](http_request&&, std::shared_ptr<http_exchange> exchange) {
+      exchange->reply({.status = status, .body = R"({"error":{"message":"no valid key"}})"});
+    });
+    closed.start();
+    const std::string place = "http://127.0.0.1:" + std::to_string(closed.port());
+    refused({"bench", "serve", "--url", place},
+            place + ": wants an API key that it knows: give it by --key or in OPENAI_API_KEY: {\"error\"");
+  }
+}
+
 TEST_F(bench_serve, reads_lines_that_end_with_a_carriage_return) {
   const ran got = measure(
       "data: {\"choices\": [{\"text\": \"a\"}]}\r\n\r\n"

@@ -71,7 +71,7 @@ TEST_F(cluster_commands, refuse_a_command_line_that_they_do_not_understand) {
   refused({"submit", "--prompt", "x", "--temperature", "-1"}, "troupe: --temperature is -1");
   refused({"submit", "--prompt", "x", "--top-p", "3"}, "troupe: --top-p is 3");
   refused({"chat", "--stop-token", "-4"}, "troupe: --stop-token names token -4");
-  refused({"submit", "--prompt", "x", "--seed", "-1"}, "--seed");
+  refused({"submit", "--prompt", "x", "--seed", "-2"}, "--seed");
   refused({"submit", "--prompt", "x", "--connect", "nonsense"}, "nonsense");
   refused({"submit", "--prompt", "x", "--key", path("nowhere").string()}, "nowhere");
   refused({"chat", "--json"}, "--json");
@@ -161,7 +161,12 @@ TEST_F(cluster_commands, serve_refuses_what_cannot_work_and_names_no_file_that_t
   expect_one_line(serve({model, "--adapter", "law=" + nowhere}), 2,
                   "troupe: --adapter law: there is no folder or file " + nowhere);
   expect_one_line(serve({model, "--adapter", "law=" + path(std::string(300, 'l')).string()}), 2,
-                  "troupe: --adapter law: there is no folder or file ");
+                  "lll: cannot be opened (File name too long): check the path and its permissions");
+  expect_one_line(serve({model, "--adapter", "law=a", "--adapter", "law=b"}), 2,
+                  "troupe: --adapter law has two folders: give one\n");
+  std::filesystem::create_symlink(path("loop"), path("loop"));
+  expect_one_line(serve({model, "--adapters", path("loop").string()}), 2,
+                  "troupe: --adapters: " + path("loop").string() + " cannot be listed (Too many levels of symbolic");
   const std::string foreign = (golden / "gpt2" / "adapter").string();
   expect_one_line(serve({model, "--adapter", "law=" + foreign}), 2, foreign);
   const std::string own_name = std::filesystem::path(model).filename().string();
@@ -171,6 +176,40 @@ TEST_F(cluster_commands, serve_refuses_what_cannot_work_and_names_no_file_that_t
   expect_one_line(serve({model, "--threads", "-1"}), 2, "--threads is -1");
   expect_one_line(serve({model, "--keep", "x"}), 2, "--keep without --quant");
   EXPECT_FALSE(std::filesystem::exists(path("home")));
+}
+
+TEST_F(cluster_commands, serve_says_which_adapters_no_request_can_name) {
+  for (const char* name : {"my lora", "fine", ".hidden", "für uns"})
+    std::filesystem::create_directories(path("all") / name);
+  folder().write("all/a b.txt", "");
+  const ran got =
+      serve({readable_model().string(), "--adapters", path("all").string(), "--adapter", "x=" + path("none").string()});
+  EXPECT_EQ(got.code, 2);
+  EXPECT_EQ(got.error.find("troupe: " + path("all").string() +
+                           ": no request can name für uns and 1 more: take 1 to 64 letters, digits, "),
+            0u)
+      << got.error;
+}
+
+TEST_F(cluster_commands, serve_opens_no_model_that_moved_away_from_its_keys) {
+  const taken_port taken;
+  const std::string model = readable_model().string(), address = "127.0.0.1:" + std::to_string(taken.number());
+  const std::filesystem::path before = path("home") / "troupe" / "readable";
+  std::filesystem::create_directories(before);
+  folder().write("home/troupe/readable/cluster.toml", "[model]\npath = \"/elsewhere/readable\"\n");
+  expect_one_line(serve({model}, address), 1, "the port is in use");
+  folder().write("home/troupe/readable/api_keys.json", R"({"keys": []})");
+  expect_one_line(serve({model}, address), 2,
+                  before.string() +
+                      " is the state folder of the model \"/elsewhere/readable\", which has API keys, and "
+                      "readable-2 would answer without: to go on there, write this model's path into " +
+                      (before / "cluster.toml").string() + "; --need-keys gives it keys of its own");
+  expect_one_line(serve({model, "--need-keys"}, address), 1, "the port is in use");
+  expect_one_line(serve({model, "--name", "other"}, address), 1, "the port is in use");
+  std::filesystem::create_directories(path("home") / "troupe" / "readable-2");
+  folder().write("home/troupe/readable-2/cluster.toml", "[model]\npath = \"" + model + "\"\n");
+  folder().write("home/troupe/readable-2/api_keys.json", R"({"keys": []})");
+  expect_one_line(serve({model}, address), 1, "the port is in use");
 }
 
 TEST_F(cluster_commands, find_a_port_that_is_taken_before_anything_starts) {
@@ -313,6 +352,15 @@ TEST_F(cluster_commands, say_what_keys_there_are) {
   EXPECT_EQ(list[0]["admin"], true);
   EXPECT_NE(keys({"list"}).find(" UTC  no limits, admin\n"), std::string::npos);
   keys({"revoke", "eve"});
+  const std::string theirs = folder().write("theirs", "sk-1234567890abcdef\n").string();
+  EXPECT_EQ(keys({"add", "old", "--from", theirs}), "old: added\n");
+  EXPECT_EQ(run_json({"keys", "list", file})[0]["shown"], "sk-123");
+  refused({"keys", "add", file, "again", "--from", theirs}, "key again: old has the same: revoke it first");
+  keys({"revoke", "old"});
+  for (const char* bad : {"sk-123", "sk-1234567890 abcdef", "sk-1234567890abcdef\n\n"})
+    refused({"keys", "add", file, "old", "--from", folder().write("bad", bad).string()},
+            "key old: a key's text has 16 to 256 letters, digits and signs");
+  refused({"keys", "add", file, "old", "--from", folder().write("bad", "\n").string()}, "bad: is empty: write the key");
   EXPECT_EQ(keys({"list"}), "no key is left: the server lets nobody in until one is added\n");
 }
 

@@ -208,6 +208,7 @@ TEST_F(generate, draws_the_same_answer_from_the_same_seed_whatever_the_threads) 
   };
   EXPECT_EQ(answer("7", "1"), answer("7", "3"));
   EXPECT_NE(answer("7", "1"), answer("8", "1"));
+  EXPECT_NE(answer("-1", "1"), answer("-1", "1")) << "each draws its own";
 }
 
 TEST_F(generate, lets_a_bias_decide) {
@@ -222,6 +223,9 @@ TEST_F(generate, ends_where_the_context_does) {
   const json got = run_json(question);
   EXPECT_EQ(got["tokens"].size(), 15u);
   EXPECT_EQ(got["finish_reason"], "length");
+  words all{question.begin(), question.begin() + 6};
+  all.insert(all.end(), {"--max-tokens", "-1", "--ignore-eos"});
+  EXPECT_EQ(run_json(all)["tokens"].size(), 15u);
 }
 
 /// Of the golden phi3's 256 positions the first 16 are the original ones.

@@ -75,6 +75,7 @@ TEST(config, takes_a_models_name_from_a_path_that_ends_with_a_slash) {
 
 TEST(config, calls_a_model_in_a_file_by_its_name_without_the_ending) {
   EXPECT_EQ(parse(changed(two_workers, "models/llama", "models/tiny-Q8_0.gguf")).model.name, "tiny-Q8_0");
+  EXPECT_EQ(parse(changed(two_workers, "models/llama", "models/TINY.GGUF")).model.name, "TINY");
   EXPECT_EQ(parse(changed(two_workers, "models/llama", "models/.gguf")).model.name, ".gguf");
 }
 
@@ -183,10 +184,13 @@ TEST(config, refuses_with_file_line_and_column) {
                "host = \"10.0.0.9\"\nlisten = \"tcp://127.0.0.1:0\"\nname = \"w1\""),
        "4:10", "w0 and w1 are on two hosts"},
       {with("", "autostart = false\n[scheduler]\nmax_sequences = 4096\n"), "18:17", "less than max_sequences"},
-      {changed(with("replicas = 2\n"), "name = \"w1\"", "autostart = false\nname = \"w1\""), "4:12", "but 1 starts"},
+      {changed(with("replicas = 2\n"), "name = \"w1\"", "autostart = false\nname = \"w1\""), "4:12",
+       "but 1 starts (w1: autostart = false, which does not count): add nodes"},
       {changed(two_workers, "name = \"rooms\"\n", ""), "2:1", "the cluster has no name"},
       {changed(two_workers, "\"rooms\"", "\"../rooms\""), "3:8", "use at most 64 letters"},
       {changed(two_workers, "path = \"models/llama\"\n", ""), "5:1", "there is no model"},
+      {changed(two_workers, "path = \"models/llama\"", "name = \"org/mine\""), "6:8",
+       "name is \"org/mine\": write \"mine\", which requests may call \"org/mine\", too"},
       {changed(two_workers, "path = \"models/llama\"", "path = \"m\"\nquant = \"u9\""), "7:9",
        "choose one of f32, bf16"},
       {changed(two_workers, "[model]", "[scheduler]\nkv_memory = \"4 apples\"\n[model]"), "6:13", "amount of memory"},
@@ -232,7 +236,7 @@ TEST(config, refuses_with_file_line_and_column) {
       {with("insecure = true\nlisten = \"tcp://*:7700\"\n") + remote, "9:1",
        "far on 10.0.0.9 cannot reach it: give the host by an address that the other hosts see"},
       {"node = 3\n", "1:8", "write [[node]] for each"},
-      {"[adapters]\npreload = [\"law=a\", \"tax=a\", \"law=b\"]\n", "2:11", "has two folders for the adapter \"law\""},
+      {"[adapters]\npreload = [\"law=a\", \"tax=a\", \"law=b\"]\n", "2:11", "adapter law has two folders: give one"},
       {"[adapters]\npreload = [\"law=\"]\n", "2:11", "write \"NAME\" or \"NAME=FOLDER\""},
       {"[[cluster]]\n", "1:1", "should be a table"},
   };

@@ -451,6 +451,13 @@ TEST(model_files, a_llama_gguf_has_its_heads_put_in_order) {
   EXPECT_EQ(out.raw_row(1) - out.raw_row(0), 34);
 }
 
+TEST(model_files, a_gguf_file_is_known_by_its_first_bytes_too) {
+  const test::temp_folder folder;
+  for (const char* name : {"sha256-abcdef", "UP.GGUF"})
+    EXPECT_TRUE(open_model(folder.write(name, llama_gguf().build())).gguf) << name;
+  EXPECT_THAT(refusal([&] { open_model(folder.path()); }), HasSubstr("UP.GGUF, if you mean that"));
+}
+
 TEST(model_files, a_gpt2_gguf_has_its_fused_matrix_split) {
   gguf_head gpt2("gpt2");
   auto& file = gpt2.file;

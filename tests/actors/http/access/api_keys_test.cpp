@@ -42,6 +42,16 @@ TEST_F(file_of_keys, lets_nobody_in_where_it_leads_nowhere) {
   EXPECT_FALSE(api_key_ring(file_, true).is_open()) << "keys are needed, and there are none";
 }
 
+TEST_F(file_of_keys, lets_in_who_has_a_key_that_was_given) {
+  const std::string theirs = "sk-1234567890abcdef";
+  EXPECT_EQ(add_api_key(file_, {.name = "ann"}, theirs), theirs);
+  api_key_ring ring(file_);
+  ASSERT_TRUE(ring.find(theirs));
+  EXPECT_EQ(ring.find(theirs)->name, "ann");
+  EXPECT_THROW(add_api_key(file_, {.name = "bob"}, theirs), input_error);
+  EXPECT_THROW(add_api_key(file_, {.name = "bob"}, "short"), input_error);
+}
+
 TEST_F(file_of_keys, lets_nobody_in_whose_key_was_revoked_or_while_it_is_gone_or_damaged) {
   api_key_ring ring(file_, false, {}, duration{});
   EXPECT_TRUE(ring.is_open());
