@@ -55,13 +55,15 @@ struct call {
 };
 struct filter_use {
   expression_ptr subject;  // null in {% filter %} and {% set x | filter %}, where the block's text is filtered
-  filter function;
+  filter function;         // null where nobody knows the name
   call_arguments given;
+  std::string name;
 };
 struct test_use {
   expression_ptr subject;
-  type_test function;
+  type_test function;  // null where nobody knows the name
   call_arguments given;
+  std::string name;
 };
 struct arithmetic_use {
   arithmetic op;

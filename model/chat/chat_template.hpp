@@ -30,7 +30,8 @@ struct render_options {
 /// Immutable once parsed; any number of threads may render it.
 class chat_template {
  public:
-  /// Throws input_error with line and column when the source is not a template.
+  /// Throws input_error with line and column when the source is not a template. Filters and tests that nobody knows
+  /// may stand in conditions and their branches: render() throws where it comes to one.
   chat_template(std::string_view source, const std::string& where);
   ~chat_template();
   chat_template(chat_template&&) noexcept;

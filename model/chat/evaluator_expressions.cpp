@@ -15,6 +15,15 @@ bool only_picks(const expression_node& node) {
   return is_one_of<literal, name_reference, attribute_access, item_access, logical, choice>(node);
 }
 
+filter known(const filter_use& use) {
+  if (!use.function) fail("there is no filter named '{}'", use.name);
+  return use.function;
+}
+type_test known(const test_use& use) {
+  if (!use.function) fail("there is no test named '{}'", use.name);
+  return use.function;
+}
+
 }  // namespace
 
 struct evaluator::expression_visitor {
@@ -60,12 +69,12 @@ struct evaluator::expression_visitor {
 
   value operator()(const filter_use& n) {
     value subject = self.evaluate(*n.subject);
-    return n.function(cost(), paid(subject), paid(self.evaluate(n.given)));
+    return known(n)(cost(), paid(subject), paid(self.evaluate(n.given)));
   }
 
   value operator()(const test_use& n) {
     const value subject = self.evaluate(*n.subject);
-    return make_bool(n.function(cost(), subject, paid(self.evaluate(n.given))));
+    return make_bool(known(n)(cost(), subject, paid(self.evaluate(n.given))));
   }
 
   value operator()(const arithmetic_use& n) {
@@ -155,7 +164,7 @@ value evaluator::filtered(const expression& use, value subject) {
   return located(use.at, [&] {
     const auto& applied = std::get<filter_use>(use.node);
     run_.cost.scan(subject);
-    return applied.function(run_.cost, subject, evaluate(applied.given));
+    return known(applied)(run_.cost, subject, evaluate(applied.given));
   });
 }
 

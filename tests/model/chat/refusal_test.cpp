@@ -24,6 +24,18 @@ TEST(chat_refusals, name_the_unknown_and_where_it_stands) {
   EXPECT_EQ(refusal_of("{{ [1]|slice(0) }}"), "test: line 1, column 7: slice: the number of slices cannot be zero");
 }
 
+TEST(chat_refusals, of_unknown_filters_and_tests_in_branches_come_where_these_are_taken) {
+  EXPECT_EQ(render("{% if true %}ok{% elif 1|nope %}{{ 1|nope }}{% else %}{{ 1|nope }}{% endif %}"), "ok");
+  EXPECT_EQ(render("{% if false %}{{ 'a'|nope }}{% for i in [1] %}{{ i is shiny }}{% endfor %}{% endif %}ok"), "ok");
+  EXPECT_EQ(render("{{ 1|nope if false else 2 }}{{ 3 if true else 4 is shiny }}"), "23");
+  EXPECT_EQ(render("{% if false %}{% filter nope %}a{% endfilter %}{% endif %}ok"), "ok");
+  EXPECT_EQ(refusal_of("{% if true %}{{ 1|nope }}{% endif %}"),
+            "test: line 1, column 18: there is no filter named 'nope'");
+  EXPECT_EQ(refusal_of("{{ 2 if 1 is shiny }}"), "test: line 1, column 11: there is no test named 'shiny'");
+  EXPECT_EQ(refusal_of("{{ 1|nope }}{% if false %}{{ 1|worse }}{% endif %}"),
+            "test: line 1, column 6: there is no filter named 'nope'");
+}
+
 TEST(chat_refusals, count_columns_in_characters) {
   EXPECT_THAT(refusal_of("é你🙂{{ x | nope }}"), StartsWith("test: line 1, column 11:"));
 }
