@@ -204,6 +204,16 @@ void write_plans_for(const std::string& source, json& messages) {
   }
 }
 
+/// That of Command A Reasoning takes results for lists of parts, and looks for thoughts in the first part of an answer,
+/// which an empty text has not. Later ones know texts.
+void write_parts_for(const std::string& source, json& messages) {
+  const auto has = [&](std::string_view text) { return source.find(text) != source.npos; };
+  if (!has("in tool_msg.content") || has("tool_msg.content is string")) return;
+  for (json& message : messages)
+    if (json& content = message["content"]; content.is_string() && (is_result(message) || content == ""))
+      content = json::array({json{{"type", "text"}, {"text", content}}});
+}
+
 /// gpt-oss's template calls thoughts `thinking`, and of a message of calls it takes either those or a text.
 void write_thoughts_for(const std::string& source, json& messages) {
   if (source.find("message.thinking") == source.npos) return;
@@ -239,6 +249,7 @@ void adapt_to(const std::string& source, json& tools, json& messages) {
   write_metadata_for(source, tools, messages);
   write_plans_for(source, messages);
   write_thoughts_for(source, messages);
+  write_parts_for(source, messages);
   describe_tools_for(source, tools);
 }
 

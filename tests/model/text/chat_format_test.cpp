@@ -334,6 +334,20 @@ TEST(chat_format, gives_thoughts_to_a_template_that_calls_them_a_plan) {
   EXPECT_EQ(written(R"("content": null)"), "()");
 }
 
+/// As that of Command A Reasoning does.
+TEST(chat_format, gives_parts_to_a_template_that_goes_through_results) {
+  const std::string source =
+      "{% for m in messages %}{% set tool_msg = m %}{% if m.role == 'tool' %}"
+      "{% for content in tool_msg.content %}({{ content.text }}){% endfor %}"
+      "{% elif m.content[0].thinking %}!{% elif m.content is string %}{{ m.content }}{% endif %}{% endfor %}";
+  const chat_input chat{.messages = R"([{"role": "user", "content": "hi"},
+      {"role": "assistant", "content": null, "tool_calls": [{"function": {"name": "w", "arguments": "{}"}}]},
+      {"role": "tool", "content": "22"}, {"role": "assistant", "content": ""}, {"role": "user", "content": "so"}])"};
+  EXPECT_EQ(rendered({.usual = source}, chat), "hi(22)so");
+  const chat_sources knows_texts{.usual = source + "{# tool_msg.content is string #}"};
+  EXPECT_THAT(refusal([&] { rendered(knows_texts, chat); }), HasSubstr("no element 0"));
+}
+
 TEST(chat_format, refuses_roles_that_nobody_knows) {
   const std::string source = "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}{% endif %}{% endfor %}";
   const auto with_role = [](const std::string& role) {
