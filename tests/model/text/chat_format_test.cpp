@@ -262,6 +262,21 @@ TEST(chat_format, changes_no_more_of_the_messages_than_the_template_refuses) {
       << "since it can be rendered without them";
 }
 
+/// As those of Hermes and of Apertus do.
+TEST(chat_format, completes_tools_where_the_template_cannot_do_without) {
+  const chat_input chat{.messages = greeting, .tools = R"([{"type": "function", "function": {"name": "w"}},
+      {"type": "function", "function": {"name": "v", "description": "d", "parameters": {"type": "object"}}}])"};
+  const auto writes = [&](const std::string& each) {
+    return rendered({.usual = "{% for t in tools %}[" + each + "]{% endfor %}"}, chat);
+  };
+  EXPECT_EQ(writes("{{ t.function | tojson }}"),
+            R"([{"name": "w"}][{"name": "v", "description": "d", "parameters": {"type": "object"}}])");
+  EXPECT_EQ(writes("{{ '#' + t.function.description + '#' }}"), "[##][#d#]");
+  EXPECT_EQ(writes("{{ t.function.parameters | tojson }}"),
+            R"([{"type": "object", "properties": {}}][{"type": "object"}])");
+  EXPECT_THAT(refusal([&] { writes("{{ raise_exception('never') }}"); }), HasSubstr("never"));
+}
+
 /// As Mistral's do; calls and their answers still belong together.
 TEST(chat_format, shortens_ids_of_calls_for_templates_that_count_their_letters) {
   chat_input chat;
