@@ -214,14 +214,17 @@ void write_parts_for(const std::string& source, json& messages) {
       content = json::array({json{{"type", "text"}, {"text", content}}});
 }
 
-/// gpt-oss's template calls thoughts `thinking`, and of a message of calls it takes either those or a text.
+/// gpt-oss's template calls thoughts `thinking`, and of a message of calls it takes either those or a text. It leaves
+/// out what earlier answers thought; Unsloth's takes such answers themselves for thoughts.
 void write_thoughts_for(const std::string& source, json& messages) {
   if (source.find("message.thinking") == source.npos) return;
+  const bool leaves_earlier = source.find("<|channel|>analysis") != source.npos;
   for (json& message : messages) {
     if (const json said = message.value("reasoning_content", json()); said.is_string()) {
       if (!message.contains("thinking")) message["thinking"] = said;
       message.erase("reasoning_content");
     }
+    if (leaves_earlier && !message.contains("tool_calls") && &message != &messages.back()) message.erase("thinking");
     if (!message.contains("tool_calls") || !message.contains("thinking") || !message["thinking"].is_string()) continue;
     auto &thought = message["thinking"].get_ref<std::string&>(), &text = message["content"].get_ref<std::string&>();
     if (thought.empty() || text.empty()) continue;

@@ -85,6 +85,21 @@ TEST(chat_format, gives_thoughts_to_a_template_that_calls_them_thinking) {
   EXPECT_EQ(rendered(sources, {greeting, R"([{"type": "function", "function": {"name": "w"}}])"}), "hi()##");
 }
 
+/// As Unsloth's does.
+TEST(chat_format, gives_no_thoughts_of_earlier_answers_to_a_template_that_takes_these_for_thoughts) {
+  const std::string source =
+      "{% for message in messages %}{% if message.role == 'assistant' %}{% if loop.last %}({{ message.thinking }})"
+      "{% endif %}{{ 'analysis ' if 'thinking' in message and not message.tool_calls and not loop.last }}{% endif %}"
+      "{{ message.content or message.thinking }} {% endfor %}";
+  const chat_input chat{.messages = R"([{"role": "user", "content": "a"},
+      {"role": "assistant", "content": null, "reasoning_content": "b",
+       "tool_calls": [{"function": {"name": "w", "arguments": "{}"}}]},
+      {"role": "assistant", "content": "c", "reasoning_content": "d"}, {"role": "user", "content": "e"},
+      {"role": "assistant", "content": "f", "reasoning_content": "g"}])"};
+  EXPECT_EQ(rendered({.usual = source + "{# <|channel|>analysis #}"}, chat), "a b c e (g)f ");
+  EXPECT_EQ(rendered({.usual = source}, chat), "a b analysis c e (g)f ");
+}
+
 TEST(chat_messages, have_thoughts_under_the_name_that_templates_read) {
   const auto thought = [](const std::string& fields) {
     const std::string list = R"([{"role": "assistant", "content": "a", )" + fields + "}]";
