@@ -97,6 +97,20 @@ bool add_questions_to_results(json& messages, json&) {
   return any;
 }
 
+/// Puts arguments as the API has them, for templates that add them to a text. False if there are none.
+bool close_arguments(json& messages, json&) {
+  bool any = false;
+  for (json& message : messages) {
+    if (!message.contains("tool_calls")) continue;
+    for (json& call : message["tool_calls"])
+      if (json& arguments = call["function"]["arguments"]; arguments.is_structured()) {
+        arguments = arguments.dump();
+        any = true;
+      }
+  }
+  return any;
+}
+
 /// The API asks neither for a tool's description nor for its parameters. False if no tool lacks any.
 bool complete_tools(json&, json& tools) {
   bool any = false;
@@ -115,7 +129,7 @@ bool complete_tools(json&, json& tools) {
 }
 
 /// What may help where a template refuses a chat.
-constexpr std::array repairs{drop_cut_arguments, add_questions_to_results, complete_tools};
+constexpr std::array repairs{drop_cut_arguments, add_questions_to_results, close_arguments, complete_tools};
 constexpr unsigned all_repairs = (1u << repairs.size()) - 1;
 
 /// A bit of `which` for each. False if there is nothing to be repaired by one of them.

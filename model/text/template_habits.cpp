@@ -15,9 +15,11 @@ using json = nlohmann::ordered_json;
 
 /// DeepSeek's templates want calls as the API has them: they know a message of calls by its lack of content, and put
 /// arguments together as text. A template that takes an empty text for none needs no null, and may measure the text.
+/// Functionary's (v2.2) would write an empty answer before the calls.
 void write_calls_for(const std::string& source, json& messages) {
   const bool wants_no_content =
-      source.find("['content'] is none") != source.npos && source.find("['content'] == ''") == source.npos;
+      (source.find("['content'] is none") != source.npos && source.find("['content'] == ''") == source.npos) ||
+      source.find("contain_content") != source.npos;
   const bool wants_text = source.find("['arguments'] +") != source.npos;
   if (!wants_no_content && !wants_text) return;
   for (json& message : messages) {

@@ -239,6 +239,17 @@ TEST(chat_format, goes_on_behind_a_call_that_was_cut) {
   EXPECT_THAT(refusal([&] { writes("{{ raise_exception('never') }}"); }), HasSubstr("never"));
 }
 
+/// As Functionary's does.
+TEST(chat_format, gives_arguments_as_text_to_a_template_that_adds_them_to_one) {
+  const chat_input chat{.messages = R"([{"role": "assistant", "content": null, "tool_calls":
+      [{"function": {"name": "w", "arguments": "{\"city\": \"Paris\"}"}}, {"function": {"arguments": "{\"a"}}]}])"};
+  const std::string source =
+      "{% for m in messages %}{% if m.content is not none %}[{{ m.content }}]{% endif %}{% for call in m.tool_calls %}"
+      "{{ '#' + call.function.arguments }}{% endfor %}{% endfor %}";
+  EXPECT_EQ(rendered({.usual = source}, chat), R"([]#{"city":"Paris"}#{"a)");
+  EXPECT_EQ(rendered({.usual = "{% set contain_content = 'no' %}" + source}, chat), R"(#{"city":"Paris"}#{"a)");
+}
+
 TEST(chat_format, puts_what_is_said_behind_a_result_into_it_where_the_template_refuses_it_there) {
   const std::string source = "{% for m in messages %}[{{ m.role + ':' + m.content }}]{% endfor %}";
   const std::string strict =
