@@ -119,6 +119,20 @@ TEST(chat_messages, keep_no_fields_that_say_nothing) {
 }
 
 /// A client's message of some megabytes must not hold up all others.
+TEST(chat_messages, have_the_names_of_functions_that_results_are_of) {
+  const json list = prepared(
+      R"([{"role": "assistant", "content": null, "tool_calls": [{"id": "1", "function": {"name": "w", "arguments": "{}"}},
+           {"id": "2", "function": {"name": "v", "arguments": "{}"}}, {"function": {"arguments": "{}"}}]},
+          {"role": "tool", "content": "a", "tool_call_id": "2"}, {"role": "tool", "content": "b", "tool_call_id": "1"},
+          {"role": "tool", "content": "c", "tool_call_id": "1", "name": "mine"},
+          {"role": "tool", "content": "d", "tool_call_id": "3"}, {"role": "tool", "content": "e"},
+          {"role": "assistant", "content": null, "tool_calls": [{"id": "1", "function": {"name": "u"}}]},
+          {"role": "tool", "content": "f", "tool_call_id": "1"}])");
+  std::string names;
+  for (const json& message : list) names += message.value("name", "-");
+  EXPECT_EQ(names, "-vwmine---u");
+}
+
 TEST(chat_messages, lose_many_fields_that_say_nothing_as_fast_as_few) {
   json message = json::object_t{{"role", "user"}, {"content", "hi"}};
   for (int i = 0; i < 300'000; ++i)
