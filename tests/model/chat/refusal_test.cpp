@@ -1,6 +1,7 @@
 #include <cstdlib>
 #include <ctime>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -58,6 +59,13 @@ TEST(chat_refusals, while_rendering_name_the_innermost_place) {
   EXPECT_EQ(refusal_of("{{ missing + 1 }}"), "test: line 1, column 12: 'missing' is undefined");
   EXPECT_EQ(refusal_of("{% macro m() %}\n{{ 1 / 0 }}{% endmacro %}{{ m() }}"),
             "test: line 2, column 6: division by zero");
+}
+
+TEST(chat_refusals, of_formats_name_those_that_are_not_imitated) {
+  EXPECT_THAT(refusal_of("{{ '{:.3}'.format(1e3) }}"), HasSubstr("format: the format spec '.3' is not supported for"));
+  for (const auto* use : {"'{:010}'.format(1.5)", "'{:+}'.format(1.5)", "'{:05}'.format('a')", "'{:<05d}'.format(3)",
+                          "'{:^5}'.format('a')", "'{:,}'.format(1000)"})
+    EXPECT_THAT(refusal_of(fmt::format("{{{{ {} }}}}", use)), HasSubstr("is not supported for")) << use;
 }
 
 TEST(chat_refusals, carry_what_the_template_raised) {
