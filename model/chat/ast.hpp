@@ -24,6 +24,7 @@ using expression_ptr = std::unique_ptr<const expression>;
 struct call_arguments {
   std::vector<expression_ptr> positional;
   std::vector<std::pair<std::string, expression_ptr>> named;
+  expression_ptr unpacked;  // f(*these): further positional ones; may be null
 };
 
 struct literal {

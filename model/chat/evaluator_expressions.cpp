@@ -141,6 +141,12 @@ value evaluator::evaluate_or_none(const expression_ptr& e) {
 arguments evaluator::evaluate(const call_arguments& given) {
   arguments evaluated;
   for (const expression_ptr& argument : given.positional) evaluated.positional.push_back(evaluate(*argument));
+  if (given.unpacked) {
+    const sequence_ptr further = iterate(run_.cost, evaluate(*given.unpacked));
+    run_.cost.step(further->items.size());
+    run_.cost.take(further->items.size() * sizeof(value));
+    evaluated.positional.insert(evaluated.positional.end(), further->items.begin(), further->items.end());
+  }
   for (const auto& [name, argument] : given.named) evaluated.named.emplace_back(name, evaluate(*argument));
   return evaluated;
 }

@@ -162,10 +162,15 @@ call_arguments parser::parse_arguments() {
 }
 
 void parser::parse_argument(call_arguments& into) {
-  if (at_symbol("*") || at_symbol("**")) refuse_token("an argument; unpacking is not supported");
+  if (at_symbol("**")) refuse_token("an argument; unpacking of named ones is not supported");
+  if (!into.unpacked && skip_symbol("*")) {
+    into.unpacked = parse_expression();
+    return;
+  }
   const bool named = here().kind == token_kind::name && ahead().kind == token_kind::symbol && ahead().text == "=";
   if (!named) {
     if (!into.named.empty()) refuse_token("only named arguments after a named one");
+    if (into.unpacked) refuse_token("only named arguments after unpacked ones");
     into.positional.push_back(parse_expression());
     return;
   }
