@@ -24,6 +24,7 @@ using expression_ptr = std::unique_ptr<const expression>;
 struct call_arguments {
   std::vector<expression_ptr> positional;
   std::vector<std::pair<std::string, expression_ptr>> named;
+  expression_ptr unpacked;  // f(*these): further positional ones; may be null
 };
 
 struct literal {
@@ -55,13 +56,15 @@ struct call {
 };
 struct filter_use {
   expression_ptr subject;  // null in {% filter %} and {% set x | filter %}, where the block's text is filtered
-  filter function;
+  filter function;         // null where nobody knows the name
   call_arguments given;
+  std::string name;
 };
 struct test_use {
   expression_ptr subject;
-  type_test function;
+  type_test function;  // null where nobody knows the name
   call_arguments given;
+  std::string name;
 };
 struct arithmetic_use {
   arithmetic op;

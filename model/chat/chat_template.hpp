@@ -26,11 +26,16 @@ struct render_options {
 
 /// A model's own chat template: the part of Jinja that published templates use, under the settings of the reference
 /// (trim_blocks, lstrip_blocks, loop controls, no autoescape, sandboxed: lists and dicts cannot be changed in place).
-/// One difference: `safe` leaves a text as it is, where Jinja's escapes whatever is added to it later.
-/// Immutable once parsed; any number of threads may render it.
+/// Differences:
+/// - What `safe` and `escape` give is a text as any other, where Jinja's escapes whatever is added to it later.
+/// - Case is that of Latin, Greek and Cyrillic, letter by letter (text.hpp); digits and numbers are those of ASCII.
+/// - range() gives a list; views of dicts and generators are printed in words of our own; macros have no attributes.
+/// - Named arguments are not unpacked (**). '{...}'.format has no fill, no ^ and no grouping, and refuses what it
+/// lacks. Immutable once parsed; any number of threads may render it.
 class chat_template {
  public:
-  /// Throws input_error with line and column when the source is not a template.
+  /// Throws input_error with line and column when the source is not a template. Filters and tests that nobody knows
+  /// may stand in conditions and their branches: render() throws where it comes to one.
   chat_template(std::string_view source, const std::string& where);
   ~chat_template();
   chat_template(chat_template&&) noexcept;

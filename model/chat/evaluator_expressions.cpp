@@ -15,6 +15,15 @@ bool only_picks(const expression_node& node) {
   return is_one_of<literal, name_reference, attribute_access, item_access, logical, choice>(node);
 }
 
+filter known(const filter_use& use) {
+  if (!use.function) fail("there is no filter named '{}'", use.name);
+  return use.function;
+}
+type_test known(const test_use& use) {
+  if (!use.function) fail("there is no test named '{}'", use.name);
+  return use.function;
+}
+
 }  // namespace
 
 struct evaluator::expression_visitor {
@@ -60,12 +69,12 @@ struct evaluator::expression_visitor {
 
   value operator()(const filter_use& n) {
     value subject = self.evaluate(*n.subject);
-    return n.function(cost(), paid(subject), paid(self.evaluate(n.given)));
+    return known(n)(cost(), paid(subject), paid(self.evaluate(n.given)));
   }
 
   value operator()(const test_use& n) {
     const value subject = self.evaluate(*n.subject);
-    return make_bool(n.function(cost(), subject, paid(self.evaluate(n.given))));
+    return make_bool(known(n)(cost(), subject, paid(self.evaluate(n.given))));
   }
 
   value operator()(const arithmetic_use& n) {
@@ -132,6 +141,12 @@ value evaluator::evaluate_or_none(const expression_ptr& e) {
 arguments evaluator::evaluate(const call_arguments& given) {
   arguments evaluated;
   for (const expression_ptr& argument : given.positional) evaluated.positional.push_back(evaluate(*argument));
+  if (given.unpacked) {
+    const sequence_ptr further = iterate(run_.cost, evaluate(*given.unpacked));
+    run_.cost.step(further->items.size());
+    run_.cost.take(further->items.size() * sizeof(value));
+    evaluated.positional.insert(evaluated.positional.end(), further->items.begin(), further->items.end());
+  }
   for (const auto& [name, argument] : given.named) evaluated.named.emplace_back(name, evaluate(*argument));
   return evaluated;
 }
@@ -155,7 +170,7 @@ value evaluator::filtered(const expression& use, value subject) {
   return located(use.at, [&] {
     const auto& applied = std::get<filter_use>(use.node);
     run_.cost.scan(subject);
-    return applied.function(run_.cost, subject, evaluate(applied.given));
+    return known(applied)(run_.cost, subject, evaluate(applied.given));
   });
 }
 

@@ -189,19 +189,32 @@ void put_percent(text_builder& out, spec_reader& reader, argument_source& source
   put(out, chosen ? *chosen : source.next(), how);
 }
 
+// Whether Python takes such a value so; what it makes of the other combinations is not imitated.
+bool can_format(const value& v, const field& how, bool has_sign) {
+  const bool is_whole = v.is<bool>() || v.is<integer>();
+  if (how.type != 's') return is_integer_type(how.type) ? is_whole && how.precision < 0 : is_whole || v.is<double>();
+  return !has_sign && !how.zero && (text_of(v) || (v.is<double>() && how.precision < 0));
+}
+
 field read_brace_spec(std::string_view spec, const value& v) {
+  if (spec.empty()) return {};
   spec_reader reader(spec);
   field how;
-  const bool number = v.is<integer>() || v.is<double>();
-  how.left = !number;
-  if (reader.skip('<')) how.left = true;
-  if (reader.skip('>')) how.left = false;
-  while (read_flag(reader, how)) continue;
+  how.left = reader.skip('<');
+  const bool is_aligned = how.left || reader.skip('>');
+  if (!is_aligned) how.left = text_of(v) != nullptr;
+  how.plus = reader.skip('+');
+  how.space = !how.plus && reader.skip(' ');
+  const bool has_sign = how.plus || how.space || reader.skip('-');
+  how.zero = reader.skip('0');
   reader.width_and_precision(how);
-  how.type = reader.done() ? 's' : reader.next();
-  if (!reader.done() || std::string_view("sdxXofFeEgG").find(how.type) == std::string_view::npos) {
-    fail("format: the format spec '{}' is not supported", spec);
-  }
+  const bool is_real = v.is<double>();
+  const bool has_type = !reader.done();
+  how.type = has_type ? reader.next() : text_of(v) || is_real ? 's' : 'd';
+  const bool is_known = reader.done() && std::string_view("sdxXofFeEgG").find(how.type) != std::string_view::npos;
+  const bool is_ambiguous = (is_aligned && how.zero) || (is_real && has_type && how.type == 's');
+  if (!is_known || is_ambiguous || !can_format(v, how, has_sign))
+    fail("format: the format spec '{}' is not supported for {}", spec, type_name(v));
   return how;
 }
 

@@ -44,6 +44,7 @@ struct child_depth {
   void see(const call_arguments& given) {
     see(given.positional);
     for (const auto& [name, child] : given.named) see(child);
+    see(given.unpacked);
   }
 };
 

@@ -112,6 +112,9 @@ class parser {
   std::size_t next_ = 0;
   std::size_t depth_ = 0;
   surroundings around_;
+  // Filters and tests that nobody knows, each with its refusal. Those in conditions and their branches are left out
+  // again: a template may have them for other engines, and they fail where rendering comes to them.
+  std::vector<std::pair<position, std::string>> unknown_;
 };
 
 /// Items between brackets, with commas between them and perhaps one behind the last.

@@ -119,23 +119,23 @@ expression_ptr parser::parse_filters(expression_ptr subject) {
 expression_ptr parser::parse_filter(expression_ptr subject, position at) {
   const token& name = take_name();
   const filter function = find_filter(name.text);
-  if (!function) refuse_at(where_, name.at, fmt::format("there is no filter named '{}'", name.text));
+  if (!function) unknown_.push_back({name.at, fmt::format("there is no filter named '{}'", name.text)});
   call_arguments given = at_symbol("(") ? parse_arguments() : call_arguments{};
-  return make(at, filter_use{std::move(subject), function, std::move(given)});
+  return make(at, filter_use{std::move(subject), function, std::move(given), name.text});
 }
 
 expression_ptr parser::parse_test(expression_ptr subject, position at) {
   const bool negated = skip_name("not");
   const token& name = take_name();
   const type_test function = find_test(name.text);
-  if (!function) refuse_at(where_, name.at, fmt::format("there is no test named '{}'", name.text));
+  if (!function) unknown_.push_back({name.at, fmt::format("there is no test named '{}'", name.text)});
   call_arguments given;
   if (at_symbol("(")) {
     given = parse_arguments();
   } else if (at_test_argument()) {
     given.positional.push_back(parse_postfix(parse_primary()));
   }
-  expression_ptr test = make(at, test_use{std::move(subject), function, std::move(given)});
+  expression_ptr test = make(at, test_use{std::move(subject), function, std::move(given), name.text});
   return negated ? make(at, negation{std::move(test)}) : std::move(test);
 }
 
@@ -162,10 +162,15 @@ call_arguments parser::parse_arguments() {
 }
 
 void parser::parse_argument(call_arguments& into) {
-  if (at_symbol("*") || at_symbol("**")) refuse_token("an argument; unpacking is not supported");
+  if (at_symbol("**")) refuse_token("an argument; unpacking of named ones is not supported");
+  if (!into.unpacked && skip_symbol("*")) {
+    into.unpacked = parse_expression();
+    return;
+  }
   const bool named = here().kind == token_kind::name && ahead().kind == token_kind::symbol && ahead().text == "=";
   if (!named) {
     if (!into.named.empty()) refuse_token("only named arguments after a named one");
+    if (into.unpacked) refuse_token("only named arguments after unpacked ones");
     into.positional.push_back(parse_expression());
     return;
   }

@@ -7,12 +7,14 @@ namespace troupe::detail::jinja {
 
 expression_ptr parser::parse_choice(bool with_if) {
   const nested level(*this);
+  const std::size_t unknown_before = unknown_.size();
   expression_ptr then = parse_or();
   while (with_if && at_name("if")) {
     const position at = take().at;
     expression_ptr condition = parse_or();
     expression_ptr otherwise = skip_name("else") ? parse_choice(true) : nullptr;
     then = make(at, choice{std::move(condition), std::move(then), std::move(otherwise)});
+    unknown_.resize(unknown_before);
   }
   return then;
 }

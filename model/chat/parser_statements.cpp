@@ -7,6 +7,7 @@ namespace troupe::detail::jinja {
 block parser::parse_template() {
   block body = parse_block({});
   if (here().kind != token_kind::end) refuse_token("the end of the template");
+  if (!unknown_.empty()) refuse_at(where_, unknown_.front().first, unknown_.front().second);
   return body;
 }
 
@@ -52,12 +53,14 @@ std::unique_ptr<const statement> parser::parse_tag() {
 
 statement parser::parse_if(position at) {
   conditional parsed;
+  const std::size_t unknown_before = unknown_.size();
   do {
     expression_ptr condition = parse_tuple(false);
     end_tag();
     parsed.branches.emplace_back(std::move(condition), parse_block({"elif", "else", "endif"}));
   } while (skip_name("elif"));
   parsed.otherwise = parse_otherwise("endif");
+  unknown_.resize(unknown_before);
   return {at, std::move(parsed)};
 }
 

@@ -60,7 +60,9 @@ value reverse(budget& cost, const value& subject, arguments&& given) {
   if (text_of(subject)) return slice(subject, {none{}}, {none{}}, backwards);
   std::vector<value> items = iterate(cost, subject)->items;
   std::reverse(items.begin(), items.end());
-  return make_sequence(sequence_kind::generator, std::move(items));
+  // What Python's reversed() refuses becomes a list first.
+  const bool is_generator = is_kind(subject, sequence_kind::generator);
+  return make_sequence(is_generator ? sequence_kind::list : sequence_kind::generator, std::move(items));
 }
 
 // A list of `some` items and `more` that are all the same, paid for before it is built.

@@ -131,7 +131,11 @@ char32_t to_upper(char32_t point) {
 }
 
 std::string upper(std::string_view text) {
-  return map_points(text, to_upper);
+  std::string mapped = map_points(text, to_upper);
+  constexpr std::string_view sharp_s = "\u00df", in_capitals = "SS";  // of as many bytes
+  for (std::size_t at = 0; (at = mapped.find(sharp_s, at)) != mapped.npos; at += in_capitals.size())
+    mapped.replace(at, sharp_s.size(), in_capitals);
+  return mapped;
 }
 std::string lower(std::string_view text) {
   return map_points(text, to_lower);

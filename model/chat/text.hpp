@@ -39,7 +39,8 @@ enum class side { left, right, both };
 /// Without `characters` strips white space.
 std::string_view strip(std::string_view text, side from, std::optional<std::string_view> characters = {});
 
-/// Case mapping covers Latin, Greek and Cyrillic letters; all others stay as they are.
+/// Case mapping covers Latin, Greek and Cyrillic letters; all others stay as they are. Letters become one letter each,
+/// but for ß in upper().
 char32_t to_upper(char32_t point);
 char32_t to_lower(char32_t point);
 std::string upper(std::string_view text);

@@ -173,7 +173,8 @@ bool is_letter_or_digit(char32_t point) {
   return is_letter(point) || is_digit(point);
 }
 bool is_caseless(char32_t point) {
-  return to_upper(point) == point && to_lower(point) == point;
+  constexpr char32_t sharp_s = 0xDF;
+  return point != sharp_s && to_upper(point) == point && to_lower(point) == point;
 }
 
 using text_mapping = std::string (*)(std::string_view);

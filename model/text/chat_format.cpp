@@ -67,7 +67,7 @@ void check_roles(const json& messages, const std::string& source) {
 }
 
 /// Leaves out arguments that are no JSON. False if there are none.
-bool drop_cut_arguments(json& messages) {
+bool drop_cut_arguments(json& messages, json&) {
   bool any = false;
   for (json& message : messages) {
     if (!message.contains("tool_calls")) continue;
@@ -82,7 +82,7 @@ bool drop_cut_arguments(json& messages) {
 
 /// Puts what a user says behind results into the last of them: where roles have to alternate, results do not count.
 /// False if nobody does.
-bool add_questions_to_results(json& messages) {
+bool add_questions_to_results(json& messages, json&) {
   json added = json::array();
   for (json& message : messages) {
     if (message["role"] != "user" || added.empty() || added.back()["role"] != "tool") {
@@ -98,15 +98,46 @@ bool add_questions_to_results(json& messages) {
   return any;
 }
 
-/// What may help where a template refuses a chat.
-struct repair {
-  bool cut_arguments, questions;
-};
-constexpr repair repairs[] = {{true, false}, {false, true}, {true, true}};
+/// Puts arguments as the API has them, for templates that add them to a text. False if there are none.
+bool close_arguments(json& messages, json&) {
+  bool any = false;
+  for (json& message : messages) {
+    if (!message.contains("tool_calls")) continue;
+    for (json& call : message["tool_calls"])
+      if (json& arguments = call["function"]["arguments"]; arguments.is_structured()) {
+        arguments = arguments.dump();
+        any = true;
+      }
+  }
+  return any;
+}
 
-/// False if there is nothing to be repaired so.
-bool apply_repair(const repair& by, json& messages) {
-  return (!by.cut_arguments || drop_cut_arguments(messages)) && (!by.questions || add_questions_to_results(messages));
+/// The API asks neither for a tool's description nor for its parameters. False if no tool lacks any.
+bool complete_tools(json&, json& tools) {
+  bool any = false;
+  const auto complete = [&](json& function, const char* key, const json& otherwise) {
+    json& value = function[key];
+    if (!value.is_null()) return;
+    value = otherwise;
+    any = true;
+  };
+  for (json& tool : tools) {
+    if (!tool.is_object() || !tool.contains("function") || !tool["function"].is_object()) continue;
+    complete(tool["function"], "description", "");
+    complete(tool["function"], "parameters", {{"type", "object"}, {"properties", json::object()}});
+  }
+  return any;
+}
+
+/// What may help where a template refuses a chat.
+constexpr std::array repairs{drop_cut_arguments, add_questions_to_results, close_arguments, complete_tools};
+constexpr unsigned all_repairs = (1u << repairs.size()) - 1;
+
+/// A bit of `which` for each. False if there is nothing to be repaired by one of them.
+bool apply_repairs(unsigned which, json& messages, json& tools) {
+  for (std::size_t i = 0; i < repairs.size(); ++i)
+    if ((which >> i & 1) != 0 && !repairs[i](messages, tools)) return false;
+  return true;
 }
 
 /// Stands behind the last message's text, with a space, while a template is rendered: so the text's end is found again.
@@ -174,11 +205,12 @@ std::string chat_format::render_as_can_be(const prepared_chat& chat) const {
   try {
     return render_prepared(chat);
   } catch (const input_error&) {
-    for (const repair& by : repairs) {
-      json changed = chat.messages;
-      if (!apply_repair(by, changed)) continue;
+    // Several come behind each of theirs alone.
+    for (unsigned which = 1; which <= all_repairs; ++which) {
+      json changed = chat.messages, completed = chat.tools;
+      if (!apply_repairs(which, changed, completed)) continue;
       try {
-        return render_prepared({changed, chat.tools, chat.add_generation_prompt, chat.further});
+        return render_prepared({changed, completed, chat.add_generation_prompt, chat.further});
       } catch (const input_error&) {
       }
     }

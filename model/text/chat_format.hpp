@@ -52,7 +52,8 @@ class chat_format {
   std::string render(std::string_view system, std::string_view message) const;
   /// Some templates go through the arguments of calls one by one, and fail where a call was cut: then its arguments are
   /// left out, so that the conversation goes on. Others, as Mistral's, refuse what a user says behind a call's result:
-  /// then it is put there. No more is changed than has to be.
+  /// then it is put there. Some add arguments to a text, which they then are. Some cannot do without a tool's
+  /// description or parameters, which then say nothing. No more is changed than has to be.
   std::string render_as_can_be(const prepared_chat& chat) const;
 
   /// The template that requests with tools are written by.

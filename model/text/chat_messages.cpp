@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "base/ascii.hpp"
@@ -137,11 +139,25 @@ void prepare_message(json& message, const std::string& where) {
     refuse("{}.content should be a text or a list of parts", where);
 }
 
+/// The API knows a result's call by its id; some templates want the function's name beside it.
+void name_results(json& messages) {
+  std::unordered_map<std::string, std::string> called;
+  for (json& message : messages) {
+    if (const auto calls = message.find("tool_calls"); calls != message.end())
+      for (const json& call : *calls)
+        if (is_text(call, "id") && is_text(call["function"], "name")) called[call["id"]] = call["function"]["name"];
+    if (message["role"] != "tool" || message.contains("name") || !is_text(message, "tool_call_id")) continue;
+    const auto name = called.find(message["tool_call_id"].get_ref<const std::string&>());
+    if (name != called.end()) message["name"] = name->second;
+  }
+}
+
 }  // namespace
 
 void prepare_messages(json& messages) {
   if (!messages.is_array() || messages.empty()) refuse("messages should be a list of {{role, content}}, not empty");
   for (std::size_t i = 0; i < messages.size(); ++i) prepare_message(messages[i], fmt::format("messages[{}]", i));
+  name_results(messages);
 }
 
 }  // namespace troupe

@@ -15,9 +15,11 @@ using json = nlohmann::ordered_json;
 
 /// DeepSeek's templates want calls as the API has them: they know a message of calls by its lack of content, and put
 /// arguments together as text. A template that takes an empty text for none needs no null, and may measure the text.
+/// Functionary's (v2.2) would write an empty answer before the calls.
 void write_calls_for(const std::string& source, json& messages) {
   const bool wants_no_content =
-      source.find("['content'] is none") != source.npos && source.find("['content'] == ''") == source.npos;
+      (source.find("['content'] is none") != source.npos && source.find("['content'] == ''") == source.npos) ||
+      source.find("contain_content") != source.npos;
   const bool wants_text = source.find("['arguments'] +") != source.npos;
   if (!wants_no_content && !wants_text) return;
   for (json& message : messages) {
@@ -204,14 +206,27 @@ void write_plans_for(const std::string& source, json& messages) {
   }
 }
 
-/// gpt-oss's template calls thoughts `thinking`, and of a message of calls it takes either those or a text.
+/// That of Command A Reasoning takes results for lists of parts, and looks for thoughts in the first part of an answer,
+/// which an empty text has not. Later ones know texts.
+void write_parts_for(const std::string& source, json& messages) {
+  const auto has = [&](std::string_view text) { return source.find(text) != source.npos; };
+  if (!has("in tool_msg.content") || has("tool_msg.content is string")) return;
+  for (json& message : messages)
+    if (json& content = message["content"]; content.is_string() && (is_result(message) || content == ""))
+      content = json::array({json{{"type", "text"}, {"text", content}}});
+}
+
+/// gpt-oss's template calls thoughts `thinking`, and of a message of calls it takes either those or a text. It leaves
+/// out what earlier answers thought; Unsloth's takes such answers themselves for thoughts.
 void write_thoughts_for(const std::string& source, json& messages) {
   if (source.find("message.thinking") == source.npos) return;
+  const bool leaves_earlier = source.find("<|channel|>analysis") != source.npos;
   for (json& message : messages) {
     if (const json said = message.value("reasoning_content", json()); said.is_string()) {
       if (!message.contains("thinking")) message["thinking"] = said;
       message.erase("reasoning_content");
     }
+    if (leaves_earlier && !message.contains("tool_calls") && &message != &messages.back()) message.erase("thinking");
     if (!message.contains("tool_calls") || !message.contains("thinking") || !message["thinking"].is_string()) continue;
     auto &thought = message["thinking"].get_ref<std::string&>(), &text = message["content"].get_ref<std::string&>();
     if (thought.empty() || text.empty()) continue;
@@ -239,6 +254,7 @@ void adapt_to(const std::string& source, json& tools, json& messages) {
   write_metadata_for(source, tools, messages);
   write_plans_for(source, messages);
   write_thoughts_for(source, messages);
+  write_parts_for(source, messages);
   describe_tools_for(source, tools);
 }
 

@@ -35,7 +35,7 @@ pattern_text read_pattern(const fields& part) {
 
 regex compile(const pattern_text& pattern, const std::string& where) {
   if (pattern.literal && pattern.text.empty()) refuse("{}: the pattern is empty", where);
-  return regex(pattern.literal ? escape_pattern(pattern.text) : to_pcre2(pattern.text, where), where);
+  return pattern.literal ? regex(escape_pattern(pattern.text), where) : regex_of(pattern.text, where);
 }
 
 constexpr std::size_t most_steps = 64;

@@ -36,45 +36,50 @@ struct regex::compiled {
   pcre2_owned<pcre2_code> code;
   bool may_be_empty = false;  ///< a match
   pcre2_owned<pcre2_match_context> limits;
+
+  static std::shared_ptr<const compiled> from(const std::string& pattern, const std::string& where) {
+    auto fresh = std::make_shared<compiled>();
+    fresh->code = compile(pattern, where);
+    // Where there is no JIT for this machine the interpreter does the same work, slower.
+    pcre2_jit_compile(fresh->code.get(), PCRE2_JIT_COMPLETE);
+    std::uint32_t may_be_empty = 0;
+    pcre2_pattern_info(fresh->code.get(), PCRE2_INFO_MATCHEMPTY, &may_be_empty);
+    fresh->may_be_empty = may_be_empty != 0;
+    fresh->limits = own(pcre2_match_context_create(nullptr));
+    pcre2_set_match_limit(fresh->limits.get(), most_match_steps);
+    return fresh;
+  }
 };
 
 struct regex::cursor::state {
   pcre2_owned<pcre2_match_data> data;
 };
 
-regex::regex(const std::string& pattern, std::string where) : where_(std::move(where)) {
-  auto fresh = std::make_shared<compiled>();
-  fresh->code = compile(pattern, where_);
-  // Where there is no JIT for this machine the interpreter does the same work, slower.
-  pcre2_jit_compile(fresh->code.get(), PCRE2_JIT_COMPLETE);
-  std::uint32_t may_be_empty = 0;
-  pcre2_pattern_info(fresh->code.get(), PCRE2_INFO_MATCHEMPTY, &may_be_empty);
-  fresh->may_be_empty = may_be_empty != 0;
-  fresh->limits = own(pcre2_match_context_create(nullptr));
-  pcre2_set_match_limit(fresh->limits.get(), most_match_steps);
-  compiled_ = std::move(fresh);
+regex::regex(const std::string& pattern, std::string where, const std::string& with_later) : where_(std::move(where)) {
+  compiled_ = compiled::from(pattern, where_);
+  with_later_ = with_later.empty() || with_later == pattern ? compiled_ : compiled::from(with_later, where_);
 }
 
 regex::cursor::cursor(const regex& pattern, std::string_view text)
     : pattern_(pattern),
+      used_(pattern.compiled_ == pattern.with_later_ || !has_later_characters(text) ? *pattern.compiled_
+                                                                                    : *pattern.with_later_),
       text_(text),
-      state_(new state{own(pcre2_match_data_create_from_pattern(pattern.compiled_->code.get(), nullptr))}) {}
+      state_(new state{own(pcre2_match_data_create_from_pattern(used_.code.get(), nullptr))}) {}
 
 regex::cursor::~cursor() = default;
 
 int regex::cursor::run(std::size_t from) {
   const auto attempt = [&](std::uint32_t options) {
-    return pcre2_match(pattern_.compiled_->code.get(), reinterpret_cast<PCRE2_SPTR>(text_.data()), text_.size(), from,
-                       PCRE2_NO_UTF_CHECK | options, state_->data.get(), pattern_.compiled_->limits.get());
+    return pcre2_match(used_.code.get(), reinterpret_cast<PCRE2_SPTR>(text_.data()), text_.size(), from,
+                       PCRE2_NO_UTF_CHECK | options, state_->data.get(), used_.limits.get());
   };
   const int outcome = attempt(0);
   return outcome == PCRE2_ERROR_JIT_STACKLIMIT ? attempt(PCRE2_NO_JIT) : outcome;
 }
 
 bool regex::cursor::next(match& found) {
-  const auto has_more = [&] {
-    return at_ < text_.size() || (at_ == text_.size() && at_ > 0 && pattern_.compiled_->may_be_empty);
-  };
+  const auto has_more = [&] { return at_ < text_.size() || (at_ == text_.size() && at_ > 0 && used_.may_be_empty); };
   while (has_more()) {
     const int outcome = run(at_);
     if (outcome == PCRE2_ERROR_NOMATCH) return false;
@@ -104,7 +109,7 @@ bool is_script(std::string_view name) {
 }
 
 bool is_word_character(char32_t value) {
-  static const regex pattern(to_pcre2(R"([\w\u200c\u200d])", "word characters"), "word characters");
+  static const regex pattern = regex_of(R"([\w\u200c\u200d])", "word characters");
   std::string text;
   append_utf8(text, value);
   regex::match found{};

@@ -7,19 +7,26 @@
 namespace troupe::detail {
 
 /// A pattern of Oniguruma, the language of tokenizer.json, in the words of PCRE2. What would mean something else there
-/// is refused; `where` names the pattern's place.
-std::string to_pcre2(std::string_view pattern, const std::string& where);
+/// is refused; `where` names the pattern's place. `with_later`: sets name the later characters of their categories.
+std::string to_pcre2(std::string_view pattern, const std::string& where, bool with_later);
 /// A pattern that matches this text and nothing else.
 std::string escape_pattern(std::string_view literal);
 
 /// Whether PCRE2 knows a script by this name.
 bool is_script(std::string_view name);
 
+/// Whether a valid text has characters that came after Unicode 14, the last that PCRE2 10.42 knows. Tokens should not
+/// depend on its version.
+bool has_later_characters(std::string_view text);
+
 /// A letter, mark, digit, connector or joiner: what \w stands for in the patterns of published tokenizers.
 bool is_word_character(char32_t value);
 
 /// A compiled pattern. Immutable: any number of threads may match with one object.
 class regex {
+ private:
+  struct compiled;
+
  public:
   struct match {
     std::size_t begin;
@@ -39,6 +46,7 @@ class regex {
    private:
     int run(std::size_t from);
     const regex& pattern_;
+    const compiled& used_;
     std::string_view text_;
     std::size_t at_ = 0;
     std::size_t last_end_ = std::string_view::npos;
@@ -46,13 +54,16 @@ class regex {
     std::unique_ptr<state> state_;
   };
 
-  /// `pattern` in the language of PCRE2.
-  regex(const std::string& pattern, std::string where);
+  /// `pattern` in the language of PCRE2. `with_later` is that for texts of later characters, if it differs: their long
+  /// sets cost time.
+  regex(const std::string& pattern, std::string where, const std::string& with_later = {});
 
  private:
-  struct compiled;
-  std::shared_ptr<const compiled> compiled_;
+  std::shared_ptr<const compiled> compiled_, with_later_;
   std::string where_;
 };
+
+/// A pattern of Oniguruma.
+regex regex_of(std::string_view pattern, const std::string& where);
 
 }  // namespace troupe::detail

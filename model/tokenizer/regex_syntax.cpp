@@ -1,8 +1,12 @@
+#include <algorithm>
 #include <array>
+#include <bitset>
+#include <iterator>
 #include <string>
 
 #include "base/ascii.hpp"
 #include "base/error.hpp"
+#include "base/utf8.hpp"
 #include "model/tokenizer/regex.hpp"
 
 namespace troupe::detail {
@@ -18,13 +22,52 @@ constexpr std::string_view lone_word = R"(\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
 // Escapes that mean the same in both, beside escaped punctuation.
 constexpr std::string_view shared_escapes = "dDpPrntfvaeAzZ";
 
+struct later_range {
+  char32_t first, last;
+  std::string_view category;
+};
+
+#include "model/tokenizer/later_characters.inc"
+
+/// Those of a category, for a set. L stands for all of Lu, Ll and so on.
+std::string later_members(std::string_view category) {
+  const auto has = [&](std::string_view part) {
+    return category == "L&" ? part == "Lu" || part == "Ll" : part.starts_with(category);
+  };
+  std::string members;
+  for (const later_range& range : later_ranges) {
+    if (!has(range.category)) continue;
+    append_utf8(members, range.first);
+    members += '-';
+    append_utf8(members, range.last);
+  }
+  return members;
+}
+
+bool is_later(char32_t value) {
+  const auto* const found = std::ranges::lower_bound(later_ranges, value, {}, &later_range::last);
+  return found != std::end(later_ranges) && value >= found->first;
+}
+
+/// The bytes that later characters begin with.
+std::bitset<256> later_bytes() {
+  std::bitset<256> bytes;
+  for (const later_range& range : later_ranges) {
+    std::string text;
+    append_utf8(text, range.first);
+    bytes.set(static_cast<unsigned char>(text[0]));
+  }
+  return bytes;
+}
+
 bool is_hex(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
 class translator {
  public:
-  translator(std::string_view pattern, const std::string& where) : pattern_(pattern), where_(where) {}
+  translator(std::string_view pattern, const std::string& where, bool with_later)
+      : pattern_(pattern), where_(where), with_later_(with_later) {}
 
   std::string run() {
     while (at_ < pattern_.size()) {
@@ -87,9 +130,9 @@ class translator {
     if (at_ + 1 == pattern_.size()) refuse("{}: the pattern ends in a backslash", where_);
     const char c = pattern_[at_ + 1];
     if (c == 's') return set(white_space);
-    if (c == 'w') return set(in_class_ ? std::string(word) : fmt::format("{}{}", word, lone_word));
+    if (c == 'w') return set(word_members() + std::string(in_class_ ? "" : lone_word));
     if (c == 'S' && !in_class_) return negated_set(white_space);
-    if (c == 'W' && !in_class_) return negated_set(fmt::format("{}{}", word, lone_word));
+    if (c == 'W' && !in_class_) return negated_set(word_members() + std::string(lone_word));
     if (c == 'p' || c == 'P') return property();
     if (pattern_.substr(at_, 3) == "\\x{") return copy(end_of_braces() - at_);
     if (c == 'x') return hexadecimal(2);
@@ -97,6 +140,9 @@ class translator {
     if (c == '0' || (is_letter_or_digit(c) && shared_escapes.find(c) == std::string_view::npos)) refuse_part(2);
     copy(2);
   }
+
+  std::string later(std::string_view category) const { return with_later_ ? later_members(category) : ""; }
+  std::string word_members() const { return std::string(word) + later("L") + later("M") + later("Nd"); }
 
   void set(std::string_view members) {
     out_ += in_class_ ? std::string(members) : fmt::format("[{}]", members);
@@ -108,13 +154,22 @@ class translator {
   }
 
   /// \p{Name}, \P{Name} or \p{^Name}. A script's name stands for its own characters, in PCRE2 for those that it shares
-  /// with others, too, such as punctuation.
+  /// with others, too, such as punctuation. Inside a set, what is not of a category stays as PCRE2 knows it.
   void property() {
     const auto end = end_of_braces();
-    copy(3);
-    if (peek('^')) copy(1);
-    if (is_script(pattern_.substr(at_, end - 1 - at_))) out_ += "sc:";
-    copy(end - at_);
+    const bool is_inverted = pattern_[at_ + 3] == '^';
+    const bool is_negated = (pattern_[at_ + 1] == 'P') != is_inverted;
+    const auto first = at_ + (is_inverted ? 4 : 3);
+    const auto name = pattern_.substr(first, end - 1 - first);
+    const std::string members = later(name);
+    const bool opens_set = !in_class_ && !members.empty();
+    if (opens_set) out_ += is_negated ? "[^" : "[";
+    out_ += opens_set || !is_negated ? "\\p{" : "\\P{";
+    if (is_script(name)) out_ += "sc:";
+    out_ += fmt::format("{}}}", name);
+    if (opens_set || !is_negated) out_ += members;
+    if (opens_set) out_ += ']';
+    at_ = end;
   }
 
   /// Behind the brace that closes the one two bytes on.
@@ -140,6 +195,7 @@ class translator {
 
   std::string_view pattern_;
   const std::string& where_;
+  bool with_later_;
   std::size_t at_ = 0;
   std::size_t class_start_ = 0;
   bool in_class_ = false;
@@ -148,8 +204,19 @@ class translator {
 
 }  // namespace
 
-std::string to_pcre2(std::string_view pattern, const std::string& where) {
-  return translator(pattern, where).run();
+bool has_later_characters(std::string_view text) {
+  static const std::bitset<256> first_bytes = later_bytes();
+  for (std::size_t at = 0; at < text.size(); ++at)
+    if (first_bytes[static_cast<unsigned char>(text[at])] && is_later(next_code_point(text, at).value)) return true;
+  return false;
+}
+
+std::string to_pcre2(std::string_view pattern, const std::string& where, bool with_later) {
+  return translator(pattern, where, with_later).run();
+}
+
+regex regex_of(std::string_view pattern, const std::string& where) {
+  return regex(to_pcre2(pattern, where, false), where, to_pcre2(pattern, where, true));
 }
 
 std::string escape_pattern(std::string_view literal) {

@@ -105,7 +105,7 @@ const text_rules& rules_for(const ggml_keys& keys) {
 pre_tokenizer cutter_of(const text_rules& rules, const std::string& where) {
   pre_tokenizer cut;
   for (const std::string_view pattern : rules.patterns)
-    if (!pattern.empty()) cut.add(split_step{regex(to_pcre2(pattern, where), where), split_behavior::isolated, false});
+    if (!pattern.empty()) cut.add(split_step{regex_of(pattern, where), split_behavior::isolated, false});
   return cut;
 }
 

@@ -1,6 +1,7 @@
 #include <cstdlib>
 #include <ctime>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,6 +23,18 @@ TEST(chat_refusals, name_the_unknown_and_where_it_stands) {
   EXPECT_EQ(refusal_of("{% for x in [1] %}\n{{ loop(x) }}{% endfor %}"),
             "test: line 2, column 8: a loop can only be called if its block is recursive: for … in … recursive");
   EXPECT_EQ(refusal_of("{{ [1]|slice(0) }}"), "test: line 1, column 7: slice: the number of slices cannot be zero");
+}
+
+TEST(chat_refusals, of_unknown_filters_and_tests_in_branches_come_where_these_are_taken) {
+  EXPECT_EQ(render("{% if true %}ok{% elif 1|nope %}{{ 1|nope }}{% else %}{{ 1|nope }}{% endif %}"), "ok");
+  EXPECT_EQ(render("{% if false %}{{ 'a'|nope }}{% for i in [1] %}{{ i is shiny }}{% endfor %}{% endif %}ok"), "ok");
+  EXPECT_EQ(render("{{ 1|nope if false else 2 }}{{ 3 if true else 4 is shiny }}"), "23");
+  EXPECT_EQ(render("{% if false %}{% filter nope %}a{% endfilter %}{% endif %}ok"), "ok");
+  EXPECT_EQ(refusal_of("{% if true %}{{ 1|nope }}{% endif %}"),
+            "test: line 1, column 18: there is no filter named 'nope'");
+  EXPECT_EQ(refusal_of("{{ 2 if 1 is shiny }}"), "test: line 1, column 11: there is no test named 'shiny'");
+  EXPECT_EQ(refusal_of("{{ 1|nope }}{% if false %}{{ 1|worse }}{% endif %}"),
+            "test: line 1, column 6: there is no filter named 'nope'");
 }
 
 TEST(chat_refusals, count_columns_in_characters) {
@@ -46,6 +59,13 @@ TEST(chat_refusals, while_rendering_name_the_innermost_place) {
   EXPECT_EQ(refusal_of("{{ missing + 1 }}"), "test: line 1, column 12: 'missing' is undefined");
   EXPECT_EQ(refusal_of("{% macro m() %}\n{{ 1 / 0 }}{% endmacro %}{{ m() }}"),
             "test: line 2, column 6: division by zero");
+}
+
+TEST(chat_refusals, of_formats_name_those_that_are_not_imitated) {
+  EXPECT_THAT(refusal_of("{{ '{:.3}'.format(1e3) }}"), HasSubstr("format: the format spec '.3' is not supported for"));
+  for (const auto* use : {"'{:010}'.format(1.5)", "'{:+}'.format(1.5)", "'{:05}'.format('a')", "'{:<05d}'.format(3)",
+                          "'{:^5}'.format('a')", "'{:,}'.format(1000)"})
+    EXPECT_THAT(refusal_of(fmt::format("{{{{ {} }}}}", use)), HasSubstr("is not supported for")) << use;
 }
 
 TEST(chat_refusals, carry_what_the_template_raised) {

@@ -85,6 +85,21 @@ TEST(chat_format, gives_thoughts_to_a_template_that_calls_them_thinking) {
   EXPECT_EQ(rendered(sources, {greeting, R"([{"type": "function", "function": {"name": "w"}}])"}), "hi()##");
 }
 
+/// As Unsloth's does.
+TEST(chat_format, gives_no_thoughts_of_earlier_answers_to_a_template_that_takes_these_for_thoughts) {
+  const std::string source =
+      "{% for message in messages %}{% if message.role == 'assistant' %}{% if loop.last %}({{ message.thinking }})"
+      "{% endif %}{{ 'analysis ' if 'thinking' in message and not message.tool_calls and not loop.last }}{% endif %}"
+      "{{ message.content or message.thinking }} {% endfor %}";
+  const chat_input chat{.messages = R"([{"role": "user", "content": "a"},
+      {"role": "assistant", "content": null, "reasoning_content": "b",
+       "tool_calls": [{"function": {"name": "w", "arguments": "{}"}}]},
+      {"role": "assistant", "content": "c", "reasoning_content": "d"}, {"role": "user", "content": "e"},
+      {"role": "assistant", "content": "f", "reasoning_content": "g"}])"};
+  EXPECT_EQ(rendered({.usual = source + "{# <|channel|>analysis #}"}, chat), "a b c e (g)f ");
+  EXPECT_EQ(rendered({.usual = source}, chat), "a b analysis c e (g)f ");
+}
+
 TEST(chat_messages, have_thoughts_under_the_name_that_templates_read) {
   const auto thought = [](const std::string& fields) {
     const std::string list = R"([{"role": "assistant", "content": "a", )" + fields + "}]";
@@ -104,6 +119,20 @@ TEST(chat_messages, keep_no_fields_that_say_nothing) {
 }
 
 /// A client's message of some megabytes must not hold up all others.
+TEST(chat_messages, have_the_names_of_functions_that_results_are_of) {
+  const json list = prepared(
+      R"([{"role": "assistant", "content": null, "tool_calls": [{"id": "1", "function": {"name": "w", "arguments": "{}"}},
+           {"id": "2", "function": {"name": "v", "arguments": "{}"}}, {"function": {"arguments": "{}"}}]},
+          {"role": "tool", "content": "a", "tool_call_id": "2"}, {"role": "tool", "content": "b", "tool_call_id": "1"},
+          {"role": "tool", "content": "c", "tool_call_id": "1", "name": "mine"},
+          {"role": "tool", "content": "d", "tool_call_id": "3"}, {"role": "tool", "content": "e"},
+          {"role": "assistant", "content": null, "tool_calls": [{"id": "1", "function": {"name": "u"}}]},
+          {"role": "tool", "content": "f", "tool_call_id": "1"}])");
+  std::string names;
+  for (const json& message : list) names += message.value("name", "-");
+  EXPECT_EQ(names, "-vwmine---u");
+}
+
 TEST(chat_messages, lose_many_fields_that_say_nothing_as_fast_as_few) {
   json message = json::object_t{{"role", "user"}, {"content", "hi"}};
   for (int i = 0; i < 300'000; ++i)
@@ -224,6 +253,17 @@ TEST(chat_format, goes_on_behind_a_call_that_was_cut) {
   EXPECT_THAT(refusal([&] { writes("{{ raise_exception('never') }}"); }), HasSubstr("never"));
 }
 
+/// As Functionary's does.
+TEST(chat_format, gives_arguments_as_text_to_a_template_that_adds_them_to_one) {
+  const chat_input chat{.messages = R"([{"role": "assistant", "content": null, "tool_calls":
+      [{"function": {"name": "w", "arguments": "{\"city\": \"Paris\"}"}}, {"function": {"arguments": "{\"a"}}]}])"};
+  const std::string source =
+      "{% for m in messages %}{% if m.content is not none %}[{{ m.content }}]{% endif %}{% for call in m.tool_calls %}"
+      "{{ '#' + call.function.arguments }}{% endfor %}{% endfor %}";
+  EXPECT_EQ(rendered({.usual = source}, chat), R"([]#{"city":"Paris"}#{"a)");
+  EXPECT_EQ(rendered({.usual = "{% set contain_content = 'no' %}" + source}, chat), R"(#{"city":"Paris"}#{"a)");
+}
+
 TEST(chat_format, puts_what_is_said_behind_a_result_into_it_where_the_template_refuses_it_there) {
   const std::string source = "{% for m in messages %}[{{ m.role + ':' + m.content }}]{% endfor %}";
   const std::string strict =
@@ -260,6 +300,21 @@ TEST(chat_format, changes_no_more_of_the_messages_than_the_template_refuses) {
   EXPECT_THAT(refusal([&] { writes(as_object + no_question + "{{ raise_exception('no x') if x }}"); }),
               HasSubstr("chat_template_kwargs"))
       << "since it can be rendered without them";
+}
+
+/// As those of Hermes and of Apertus do.
+TEST(chat_format, completes_tools_where_the_template_cannot_do_without) {
+  const chat_input chat{.messages = greeting, .tools = R"([{"type": "function", "function": {"name": "w"}},
+      {"type": "function", "function": {"name": "v", "description": "d", "parameters": {"type": "object"}}}])"};
+  const auto writes = [&](const std::string& each) {
+    return rendered({.usual = "{% for t in tools %}[" + each + "]{% endfor %}"}, chat);
+  };
+  EXPECT_EQ(writes("{{ t.function | tojson }}"),
+            R"([{"name": "w"}][{"name": "v", "description": "d", "parameters": {"type": "object"}}])");
+  EXPECT_EQ(writes("{{ '#' + t.function.description + '#' }}"), "[##][#d#]");
+  EXPECT_EQ(writes("{{ t.function.parameters | tojson }}"),
+            R"([{"type": "object", "properties": {}}][{"type": "object"}])");
+  EXPECT_THAT(refusal([&] { writes("{{ raise_exception('never') }}"); }), HasSubstr("never"));
 }
 
 /// As Mistral's do; calls and their answers still belong together.
@@ -332,6 +387,20 @@ TEST(chat_format, gives_thoughts_to_a_template_that_calls_them_a_plan) {
   EXPECT_EQ(written(R"("content": "So", "reasoning_content": "Hm")"), "(Hm)");
   EXPECT_EQ(written(R"("content": "So")"), "(So)");
   EXPECT_EQ(written(R"("content": null)"), "()");
+}
+
+/// As that of Command A Reasoning does.
+TEST(chat_format, gives_parts_to_a_template_that_goes_through_results) {
+  const std::string source =
+      "{% for m in messages %}{% set tool_msg = m %}{% if m.role == 'tool' %}"
+      "{% for content in tool_msg.content %}({{ content.text }}){% endfor %}"
+      "{% elif m.content[0].thinking %}!{% elif m.content is string %}{{ m.content }}{% endif %}{% endfor %}";
+  const chat_input chat{.messages = R"([{"role": "user", "content": "hi"},
+      {"role": "assistant", "content": null, "tool_calls": [{"function": {"name": "w", "arguments": "{}"}}]},
+      {"role": "tool", "content": "22"}, {"role": "assistant", "content": ""}, {"role": "user", "content": "so"}])"};
+  EXPECT_EQ(rendered({.usual = source}, chat), "hi(22)so");
+  const chat_sources knows_texts{.usual = source + "{# tool_msg.content is string #}"};
+  EXPECT_THAT(refusal([&] { rendered(knows_texts, chat); }), HasSubstr("no element 0"));
 }
 
 TEST(chat_format, refuses_roles_that_nobody_knows) {

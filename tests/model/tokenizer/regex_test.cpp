@@ -8,7 +8,7 @@ namespace {
 using test::refusal;
 
 std::vector<std::string> matches(std::string_view pattern, std::string_view text) {
-  const regex compiled(to_pcre2(pattern, "test"), "test");
+  const regex compiled = regex_of(pattern, "test");
   regex::cursor cursor(compiled, text);
   regex::match found{};
   std::vector<std::string> all;
@@ -42,6 +42,23 @@ TEST(regex, reads_the_name_of_a_script_as_its_own_characters) {
     EXPECT_EQ(matches(pattern, text), texts{"\u6c34"}) << pattern;
   for (const auto* pattern : {R"(\P{Han}+)", R"(\p{^Han}+)", R"([^\p{Han}]+)"})
     EXPECT_EQ(matches(pattern, text), texts{"\u3002\u30a2"}) << pattern;
+}
+
+/// Of Unicode 15 and 16.
+TEST(regex, knows_later_characters_than_pcre2_may) {
+  const std::string symbol = "\U0001fae8", letter = "\U00031350", capital = "\ua7da", mark = "\u0897";
+  const std::string text = symbol + letter + "a" + mark + "1" + capital + "\U00011f50";
+  EXPECT_EQ(matches(R"(\p{S})", text), texts{symbol});
+  EXPECT_EQ(matches(R"([\p{S}-]|[^\P{Lu}\p{Lu}])", text), texts{symbol});
+  EXPECT_EQ(matches(R"(\p{L}+)", text), (texts{letter + "a", capital}));
+  EXPECT_EQ(matches(R"(\p{L&})", text), (texts{"a", capital}));
+  EXPECT_EQ(matches(R"(\P{L}+)", text), (texts{symbol, mark + "1", "\U00011f50"}));
+  EXPECT_EQ(matches(R"(\p{^L}+)", text), (texts{symbol, mark + "1", "\U00011f50"}));
+  EXPECT_EQ(matches(R"(\P{^N})", text), (texts{"1", "\U00011f50"}));
+  EXPECT_EQ(matches(R"([^\s\p{L}\p{N}]+)", text), (texts{symbol, mark}));
+  EXPECT_EQ(matches(R"(\w+)", text), texts{text.substr(symbol.size())});
+  EXPECT_EQ(matches(R"([^\w]|\W)", text), texts{symbol});
+  EXPECT_EQ(matches(deepseek_v3_patterns[2], "Hi \U0001fa77!\n"), (texts{"Hi", " \U0001fa77!\n"}));
 }
 
 TEST(regex, reads_escapes) {
