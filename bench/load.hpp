@@ -21,8 +21,8 @@ struct timed_request {
 struct load_shape {
   std::int64_t context = 512;  ///< what prompt and answer together may have
   std::int64_t vocab = 32000;
-  double rate = 0;     ///< the trace's time runs so many times as fast; 0: all come at once
-  bool shared = true;  ///< false: no two requests have a block in common, whatever the trace says
+  double rate = 0;         ///< the trace's time runs so many times as fast; 0: all come at once
+  bool shared = true;      ///< false: no two requests have a block in common, whatever the trace says
   std::uint64_t seed = 0;  ///< of the tokens: loads of different seeds have nothing in common
 };
 

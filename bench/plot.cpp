@@ -12,8 +12,8 @@ namespace {
 constexpr double width = 860, margin = 24, gap = 40;
 constexpr double title_height = 44, legend_height = 26, line_height = 260, axis_height = 46;
 constexpr double bar_height = 18, bar_step = 22, group_gap = 12;
-constexpr double value_width = 58;  // for the number behind a bar
-constexpr double letter = 6.8;      // of width, at the size below, a little generous
+constexpr double value_width = 58;     // for the number behind a bar
+constexpr double letter = 6.8;         // of width, at the size below, a little generous
 constexpr std::size_t most_name = 40;  // letters of a group: a third of the width
 constexpr std::size_t colours = 5;
 constexpr std::size_t most_dots = 100;  // of a curve

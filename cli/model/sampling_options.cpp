@@ -14,7 +14,7 @@
 #include "base/error.hpp"
 #include "base/number_in.hpp"
 #include "base/paths.hpp"
-#include "base/random_hex.hpp"
+#include "base/entropy.hpp"
 #include "base/to_size.hpp"
 #include "cli/numbers.hpp"
 #include "model/formats/json_input.hpp"
@@ -160,7 +160,7 @@ sampling_params checked_sampling(const sampling_options& options) {
   if (options.params.logprobs && !options.json) refuse("--logprobs without --json: add --json");
   sampling_params params = options.params;
   if (params.max_tokens == -1) params.max_tokens = INT32_MAX;
-  if (options.draws_seed) params.seed = random_number();
+  if (options.draws_seed) params.seed = entropy();
   for (const auto& text : options.biases) params.logit_bias.push_back(bias_of(text));
   params.constraint = form_of(options);
   const std::string& file = options.json_schema.empty() ? options.grammar : options.json_schema;

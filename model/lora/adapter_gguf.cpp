@@ -85,7 +85,7 @@ linear_places places_of(const gguf_file& file, model_config base) {
   const auto& tensors = file.tensors.tensors;
   const std::string_view joined = has_delta_layers(base.family) ? ".ssm_in." : ".attn_qkv.";
   base.file.joined_qkv = std::any_of(tensors.begin(), tensors.end(),
-                                [&](const auto& each) { return each.first.find(joined) != std::string::npos; });
+                                     [&](const auto& each) { return each.first.find(joined) != std::string::npos; });
   linear_places places;
   for (std::int64_t layer = 0; layer < base.layers; ++layer)
     for (const linear_kind kind : linear_kinds_of(base, layer)) {

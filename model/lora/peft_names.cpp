@@ -53,9 +53,9 @@ bool take_layers(std::string_view& module, const model_config& base) {
 }  // namespace
 
 std::string peft_prefix(const model_config& base, std::int64_t layer, linear_kind kind) {
-  const std::string_view layers = base.family == "gpt2" ? "transformer.h"
-                                  : base.file.sees_pictures  ? "model.language_model.layers"
-                                                        : "model.layers";
+  const std::string_view layers = base.family == "gpt2"     ? "transformer.h"
+                                  : base.file.sees_pictures ? "model.language_model.layers"
+                                                            : "model.layers";
   return fmt::format("{}.{}.", layers, layer_in_file(base, layer, kind));
 }
 

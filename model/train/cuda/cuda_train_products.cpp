@@ -174,7 +174,9 @@ void cuda_train_pass::undrop(const linear& l, float_rows dx) {
 float_rows cuda_train_pass::dropped(const linear& l, float_rows x) {
   if (dropout_.probability <= 0) return x;
   const float_rows out{dropped_.data(), x.stride};
-  cuda::drop(stream_, {.mask = dropout_.of_stream(l.lora.stream), .rows = rows_.count(), .n = l.weights.w.ins, .x = x, .out = out});
+  cuda::drop(
+      stream_,
+      {.mask = dropout_.of_stream(l.lora.stream), .rows = rows_.count(), .n = l.weights.w.ins, .x = x, .out = out});
   return out;
 }
 

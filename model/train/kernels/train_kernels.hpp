@@ -3,10 +3,10 @@
 #pragma once
 #include <cstdint>
 
+#include "model/ops/dropout.hpp"
 #include "model/ops/kernels.hpp"
 #include "model/ops/matrix.hpp"
 #include "model/ops/rows.hpp"
-#include "model/ops/dropout.hpp"
 
 namespace troupe {
 

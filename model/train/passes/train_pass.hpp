@@ -6,8 +6,8 @@
 
 #include "base/device_id.hpp"
 #include "base/logarithm.hpp"
-#include "model/train/data/training_rows.hpp"
 #include "model/ops/dropout.hpp"
+#include "model/train/data/training_rows.hpp"
 #include "model/train/kernels/products.hpp"
 #include "model/train/parameters/trained_model.hpp"
 
