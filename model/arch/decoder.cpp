@@ -9,7 +9,9 @@
 namespace troupe {
 namespace {
 
+/// Throws input_error where ranks or stages cannot share such a model so.
 decoder::options completed(decoder::options options, const model_config& config) {
+  check(options.split, config);
   if (options.layers < 0) options.layers = config.layers - options.first_layer;
   if (options.max_sequences == 0 || options.max_sequences > options.max_rows) options.max_sequences = options.max_rows;
   if (options.context == 0) options.context = options.blocks * block_tokens;

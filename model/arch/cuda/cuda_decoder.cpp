@@ -25,7 +25,6 @@ float_rows columns_of(float_rows rows, std::int64_t first) {
 const decoder::options& checked(const decoder::options& options, const loaded_model& model) {
   const std::string where = name_of(options.device);
   check_device(options.device, where);
-  check(options.split, model.config);
   check_sizes_for_gpu(model.config, where);
   cuda::use_device(options.device.gpu);
   return options;

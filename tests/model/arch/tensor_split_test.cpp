@@ -65,6 +65,18 @@ TEST(tensor_split, more_ranks_than_heads_are_refused) {
   EXPECT_THROW(check(tensor_split{1, 2, nothing}, config), input_error);
 }
 
+TEST(tensor_split, decoders_of_ranks_that_cannot_share_the_model_are_refused) {
+  thread_pool pool(1);
+  const auto nothing = [](std::span<float>, std::span<const std::size_t>, int) {};
+  const auto make = [&](const char* name, int ranks) {
+    make_decoder(load_for_test(test::golden / name, scheme::u8), {.blocks = 1, .split = {1, ranks, nothing}},
+                 {pool, kernels()});
+  };
+  EXPECT_NO_THROW(make("llama", 2));
+  EXPECT_THROW(make("llama", 3), input_error);
+  EXPECT_THROW(make("qwen3.5", 2), input_error);
+}
+
 TEST(tensor_split, says_of_a_model_why_ranks_cannot_share_it) {
   const model_config common;
   EXPECT_EQ(ranks_lack(common), "");
