@@ -60,15 +60,6 @@ void check_preload(const cluster_config& config, const model_config& model) {
   }
 }
 
-/// If the head runs on this machine. A folder that is not there yet may be made later.
-void check_adapters_listed(const cluster_config& config) {
-  std::error_code fault;
-  const std::filesystem::directory_iterator listed(config.adapters.dir, fault);
-  if (fault && fault != std::errc::no_such_file_or_directory)
-    refuse_at(config, "adapters.dir", "adapters: {} cannot be listed ({}): check the path and its permissions",
-              config.adapters.dir.string(), fault.message());
-}
-
 /// Folders and files of adapters that no request finds.
 std::vector<std::string> unnameable_adapters(const std::filesystem::path& dir) {
   std::vector<std::string> found;
@@ -180,7 +171,6 @@ void check_site(const cluster_config& config) {
   const supervisor_parts planned = supervisor_parts_of(site, 0);
   (void)bus_options_of(site);  // the keys
   if (is_this_machine(config.head().host)) {
-    check_adapters_listed(config);
     tell_of_unnameable_adapters(config);
     check_preload(config, site.model->config);
   }

@@ -67,11 +67,17 @@ std::int64_t context_of(const cluster_config& config, const model_config& model)
   return config.model.context ? config.model.context : model.context;
 }
 
-/// A folder that the file names is only read, so nobody would ever make it.
+/// The usual one may be made later. One that the file names is only read, so nobody would ever make it.
 void check_adapter_folder(const cluster_config& config) {
+  std::error_code fault;
   const std::filesystem::path& folder = config.adapters.dir;
-  if (config.places.contains("adapters.dir") && !is_folder(folder))
+  const std::filesystem::directory_iterator listed(folder, fault);
+  const bool is_absent = fault == std::errc::no_such_file_or_directory || fault == std::errc::not_a_directory;
+  if (is_absent && config.places.contains("adapters.dir"))
     refuse_at(config, "adapters.dir", "{}: there is no such folder: make it, or name another", folder.string());
+  if (fault && !is_absent)
+    refuse_at(config, "adapters.dir", "adapters: {} cannot be listed ({}): check the path and its permissions",
+              folder.string(), fault.message());
 }
 
 /// Less is taken where workers have less. But what this machine could never give would leave nothing to all others
