@@ -11,10 +11,10 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "base/entropy.hpp"
 #include "base/error.hpp"
 #include "base/number_in.hpp"
 #include "base/paths.hpp"
-#include "base/entropy.hpp"
 #include "base/to_size.hpp"
 #include "cli/numbers.hpp"
 #include "model/formats/json_input.hpp"
