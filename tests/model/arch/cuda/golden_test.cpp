@@ -63,13 +63,14 @@ INSTANTIATE_TEST_SUITE_P(
                     wanted{"granite-hybrid", scheme::f32, kv_kind::f32}, wanted{"llama", scheme::u8, kv_kind::f32},
                     wanted{"glm", scheme::f32, kv_kind::f32}, wanted{"glm4", scheme::f32, kv_kind::f32},
                     wanted{"glm4", scheme::u8, kv_kind::f32}, wanted{"ernie", scheme::f32, kv_kind::f32},
-                    wanted{"qwen3-vl-moe", scheme::f32, kv_kind::f32}, wanted{"phi3", scheme::u8, kv_kind::f32},
-                    wanted{"gemma3", scheme::u8, kv_kind::f32}, wanted{"gpt2", scheme::u8g64, kv_kind::f32},
-                    wanted{"qwen3", scheme::q8, kv_kind::f32}, wanted{"mistral", scheme::q4, kv_kind::f32},
-                    wanted{"llama", scheme::u4g32, kv_kind::f32}, wanted{"qwen3-moe", scheme::u8, kv_kind::f32},
-                    wanted{"mixtral", scheme::u8g64, kv_kind::f32}, wanted{"mixtral", scheme::q8, kv_kind::f32},
-                    wanted{"mixtral", scheme::q4, kv_kind::f32}, wanted{"mixtral", scheme::mxfp4, kv_kind::f32},
-                    wanted{"qwen3-moe", scheme::u4g32, kv_kind::f32}),
+                    wanted{"seed-oss", scheme::f32, kv_kind::f32}, wanted{"exaone4", scheme::f32, kv_kind::f32},
+                    wanted{"exaone4", scheme::u8, kv_kind::f32}, wanted{"qwen3-vl-moe", scheme::f32, kv_kind::f32},
+                    wanted{"phi3", scheme::u8, kv_kind::f32}, wanted{"gemma3", scheme::u8, kv_kind::f32},
+                    wanted{"gpt2", scheme::u8g64, kv_kind::f32}, wanted{"qwen3", scheme::q8, kv_kind::f32},
+                    wanted{"mistral", scheme::q4, kv_kind::f32}, wanted{"llama", scheme::u4g32, kv_kind::f32},
+                    wanted{"qwen3-moe", scheme::u8, kv_kind::f32}, wanted{"mixtral", scheme::u8g64, kv_kind::f32},
+                    wanted{"mixtral", scheme::q8, kv_kind::f32}, wanted{"mixtral", scheme::q4, kv_kind::f32},
+                    wanted{"mixtral", scheme::mxfp4, kv_kind::f32}, wanted{"qwen3-moe", scheme::u4g32, kv_kind::f32}),
     name_of<wanted>);
 
 /// Where a GPU rounds to 16 bits what the processor does not (inputs of bf16 weights, shares of attention), that moves

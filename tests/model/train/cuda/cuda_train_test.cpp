@@ -112,7 +112,8 @@ INSTANTIATE_TEST_SUITE_P(
                     wanted{"qwen2", scheme::f32}, wanted{"qwen3", scheme::f32}, wanted{"qwen3-yarn", scheme::f32},
                     wanted{"phi3", scheme::f32}, wanted{"smollm3", scheme::f32}, wanted{"gemma3", scheme::f32},
                     wanted{"granite", scheme::f32}, wanted{"gemma2", scheme::f32}, wanted{"olmo2", scheme::f32},
-                    wanted{"olmo3", scheme::f32}, wanted{"glm4", scheme::f32}, wanted{"ernie", scheme::f32}),
+                    wanted{"olmo3", scheme::f32}, wanted{"glm4", scheme::f32}, wanted{"ernie", scheme::f32},
+                    wanted{"seed-oss", scheme::f32}, wanted{"exaone4", scheme::f32}),
     name_of_case);
 INSTANTIATE_TEST_SUITE_P(
     schemes, gradients_on_gpu,
