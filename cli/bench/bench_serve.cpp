@@ -255,18 +255,13 @@ void add_bench_serve(CLI::App& group, command& chosen) {
       own.add_option("--trace", options.trace, "a recorded load: Azure's CSV or Mooncake's JSON lines")
           ->type_name("FILE");
   own.add_option("--requests", options.requests, "requests of each load [128]")->check(CLI::Range(1, most_requests));
-  own.add_option("--prompt-min", options.prompt_min, "tokens of the shortest prompt [64]")
-      ->check(tokens)
-      ->excludes(trace);
-  own.add_option("--prompt-max", options.prompt_max, "tokens of the longest prompt [256]")
-      ->check(tokens)
-      ->excludes(trace);
-  own.add_option("--answer-min", options.answer_min, "tokens of the shortest answer [16]")
-      ->check(tokens)
-      ->excludes(trace);
-  own.add_option("--answer-max", options.answer_max, "tokens of the longest answer [128]")
-      ->check(tokens)
-      ->excludes(trace);
+  const auto add_length = [&](const char* flag, auto& to, const char* what) {
+    own.add_option(flag, to, what)->check(tokens)->excludes(trace);
+  };
+  add_length("--prompt-min", options.prompt_min, "tokens of the shortest prompt [64]");
+  add_length("--prompt-max", options.prompt_max, "tokens of the longest prompt [256]");
+  add_length("--answer-min", options.answer_min, "tokens of the shortest answer [16]");
+  add_length("--answer-max", options.answer_max, "tokens of the longest answer [128]");
   own.add_option("--context", options.context, "tokens that a trace's lengths are scaled to [512]")
       ->check(CLI::Range(32, 1 << 20))
       ->needs(trace);
