@@ -39,7 +39,10 @@ class range_writer {
     while (!open_.empty()) {
       const auto [at, state] = open_.back();
       open_.pop_back();
-      at.in_fraction ? write_fraction(at, state) : write_whole(at, state);
+      if (at.in_fraction)
+        write_fraction(at, state);
+      else
+        write_whole(at, state);
     }
     return result;
   }
