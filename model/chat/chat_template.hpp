@@ -31,7 +31,9 @@ struct render_options {
 /// - Case is that of Latin, Greek and Cyrillic, letter by letter (text.hpp); digits and numbers are those of ASCII.
 /// - range() gives a list; views of dicts and generators are printed in words of our own; macros have no attributes.
 /// - Named arguments are not unpacked (**). '{...}'.format has no fill, no ^ and no grouping, and refuses what it
-/// lacks. Immutable once parsed; any number of threads may render it.
+///   lacks.
+///
+/// Immutable once parsed; any number of threads may render it.
 class chat_template {
  public:
   /// Throws input_error with line and column when the source is not a template. Filters and tests that nobody knows
