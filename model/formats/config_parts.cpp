@@ -38,16 +38,21 @@ void set_file_layers(std::string_view letters, const std::string& where, model_c
     if (letters[i] == 'M' || letters[i] == '*') {
       config.mixers.push_back(letters[i] == '*' ? mixer_kind::attention : mixer_kind::delta);
       config.file.layers.push_back({.mixer = number});
-    } else if (letters[i] != '-') {
-      refuse("{}: layer {} is of the kind {}, but only M (Mamba-2), * (attention) and - (an mlp) are supported", where,
-             i, letters[i] == 'E' ? "E (experts)" : "that no letter is known of");
+      config.experts.dense_layers.push_back(false);
+    } else if (letters[i] != '-' && letters[i] != 'E') {
+      refuse(
+          "{}: layer {} is of a kind that is not supported: M (Mamba-2), * (attention), - (an mlp) and E (experts) are",
+          where, i);
     } else if (config.file.layers.empty() || config.file.layers.back().mlp >= 0) {
       refuse("{}: layer {} is an mlp with nothing before it that mixes rows, which is not supported", where, i);
     } else {
       config.file.layers.back().mlp = number;
+      config.experts.dense_layers.back() = letters[i] == '-';
     }
   }
   config.layers = static_cast<std::int64_t>(config.file.layers.size());
+  const auto has = [&](char kind) { return letters.find(kind) != letters.npos; };
+  if (!has('-') || !has('E')) config.experts.dense_layers.clear();
 }
 
 void set_begin_token(std::int64_t token, model_config& config) {

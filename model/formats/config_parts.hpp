@@ -20,8 +20,8 @@ void stretch_context(model_config& config);
 void set_ropes_by_window(model_config& config, layer_rope within, layer_rope without);
 /// Those of latent attention, as config.latent has them.
 void set_latent_heads(model_config& config);
-/// The layers of a file of Nemotron-H, a letter for each: M is a state space, * attends, - is an mlp. Each mlp becomes
-/// part of the layer before it.
+/// The layers of a file of Nemotron-H, a letter for each: M is a state space, * attends, - is an mlp, E a mixture of
+/// experts. Each of the latter two becomes part of the layer before it.
 void set_file_layers(std::string_view letters, const std::string& where, model_config& config);
 /// None where the vocabulary lacks it.
 void set_begin_token(std::int64_t token, model_config& config);

@@ -109,8 +109,8 @@ void check_experts(const model_config& config, const std::string& where) {
   check_size("the number of experts", config.experts.count, most_experts, where);
   check_size("the number of experts for a token", config.experts.taken, config.experts.count, where);
   const bool has_other_norms = config.output_norms || config.activation == activation_kind::gelu_tanh;
-  if (!config.gated_mlp || has_other_norms != config.experts.apart)
-    refuse("{}: experts with norms of their own, with no gate or with gelu are not supported", where);
+  if (has_other_norms != config.experts.apart)
+    refuse("{}: experts with norms of their own or with gelu are not supported", where);
   if (config.experts.shared_ffn != 0)
     check_size("the size of shared experts", config.experts.shared_ffn, most_inputs, where);
   if (!config.experts.dense_layers.empty()) {

@@ -151,7 +151,8 @@ struct model_config {
     return std::find(layer_ropes.begin(), layer_ropes.end(), layer_rope::local) != layer_ropes.end();
   }
   bool has_experts(std::int64_t layer) const {
-    return experts.count > 0 && (experts.dense_layers.empty() || !experts.dense_layers[to_size(layer)]);
+    return experts.count > 0 && has_mlp(layer) &&
+           (experts.dense_layers.empty() || !experts.dense_layers[to_size(layer)]);
   }
   /// Or experts.
   bool has_mlp(std::int64_t layer) const { return file.layers.empty() || file.layers[to_size(layer)].mlp >= 0; }

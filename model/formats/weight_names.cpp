@@ -87,7 +87,8 @@ void want_experts(wanted_list& want, const model_config& config, std::int64_t la
   if (config.experts.apart) want_norms_apart(want, config, layer);
   if (config.experts.shared_gate) want.matrix(layer, "mlp.shared_gate", 1, config.hidden);
   for (std::int64_t expert = 0; expert < config.experts.count; ++expert) {
-    want.expert(layer, expert, name_of(linear_kind::gate), config.ffn, config.hidden, config.mlp_bias);
+    if (config.gated_mlp)
+      want.expert(layer, expert, name_of(linear_kind::gate), config.ffn, config.hidden, config.mlp_bias);
     want.expert(layer, expert, name_of(linear_kind::up), config.ffn, config.hidden, config.mlp_bias);
     want.expert(layer, expert, name_of(linear_kind::down), config.hidden, config.ffn, config.mlp_bias);
   }

@@ -53,7 +53,7 @@ std::vector<std::string_view> architectures_of(const model_config& base) {
       {"cohere", false, {"command-r"}},
       {"deepseek", false, {"deepseek2"}},
       {"granitehybrid", false, {"granite"}},  // of models whose layers all attend
-      {"nemotronh", false, {"nemotron_h"}},
+      {"nemotronh", false, {"nemotron_h", "nemotron_h_moe"}},
       {"qwen2", true, {"qwen2vl"}},
       {"qwen3", true, {"qwen3vl"}},
       {"qwen3moe", true, {"qwen3vlmoe"}},

@@ -20,7 +20,7 @@ cpu_experts::cpu_experts(cpu_products& products, const decoder::options& chosen)
   const std::int64_t places = expert_routes::most_places(config_, rows);
   scores_ = row_memory(rows, padded_outs(config_.experts.count));
   places_ = row_memory(places, products.hidden_stride());
-  gate_ = row_memory(places, padded_row(config_.ffn));
+  if (config_.gated_mlp) gate_ = row_memory(places, padded_row(config_.ffn));
   up_ = row_memory(places, padded_row(config_.ffn));
   if (config_.experts.apart) apart_ = row_memory(chosen.max_rows, products.hidden_stride());
   if (config_.experts.shared_gate) shared_shares_ = row_memory(chosen.max_rows, outs_per_block);
@@ -76,11 +76,15 @@ void cpu_experts::run(const layer_weights& weights, float_rows normed) {
   prepare_places(weights, places_, config_.hidden,
                  [&](int place) { std::copy_n(normed.row(routes_.row_at(place)), normed.stride, places_.row(place)); });
   jobs_.clear();
-  add_group_jobs(weights, &expert_weights::gate, &expert_biases::gate, places_, gate_);
+  if (config_.gated_mlp) add_group_jobs(weights, &expert_weights::gate, &expert_biases::gate, places_, gate_);
   add_group_jobs(weights, &expert_weights::up, &expert_biases::up, places_, up_);
   matmul(products_.with(), jobs_);
   prepare_places(weights, up_, config_.ffn, [&](int place) {
-    activate_gated(products_.kernels(), config_, gate_.row(place), up_.row(place), config_.ffn, up_.row(place));
+    float* const up = up_.row(place);
+    if (config_.gated_mlp)
+      activate_gated(products_.kernels(), config_, gate_.row(place), up, config_.ffn, up);
+    else
+      activate_ungated(products_.kernels(), config_, up, config_.ffn, up);
   });
   jobs_.clear();
   add_group_jobs(weights, &expert_weights::down, &expert_biases::down, up_, places_);  // what went in has been used

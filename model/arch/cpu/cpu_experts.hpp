@@ -37,7 +37,7 @@ class cpu_experts {
   expert_routes routes_;
   row_memory scores_;         ///< the router's, of as many rows as are run together
   row_memory places_;         ///< of experts' inputs, and of what they make
-  row_memory gate_, up_;      ///< by place
+  row_memory gate_, up_;      ///< by place; gate_: of gated models
   row_memory apart_;          ///< what experts apart from an mlp make
   row_memory shared_shares_;  ///< of which the first counts
   std::vector<matmul_args> jobs_;

@@ -245,6 +245,16 @@ void read_granite_hybrid(const arch_keys& keys, model_config& into) {
 }
 
 void read_nemotron(const arch_keys& keys, model_config& into) {
+  if (into.experts.count != 0) {
+    into.experts.sigmoid_shares = into.experts.choice_bias = true;
+    into.experts.group_best = 2;
+    read_shared_experts(keys, into);
+    read_sigmoid_experts(keys, into);
+    into.experts.shared_ffn = keys.size("expert_shared_feed_forward_length");
+    if (keys.get<std::int64_t>("moe_latent_size").value_or(0) != 0)
+      refuse("{}: \"{}\": experts that read shorter rows are not supported", keys.where(),
+             keys.full("moe_latent_size"));
+  }
   read_state_heads(keys, into);
   into.delta.is_state_space = into.delta.convolution_bias = true;
   into.layer_ropes.assign(listed_layers(into), layer_rope::none);
@@ -317,6 +327,7 @@ constexpr gguf_architecture architectures[] = {
     {.name = "deepseek2", .family = "deepseek", .read = read_deepseek, .is_mixture = true},
     {.name = "gpt-oss", .read = read_gpt_oss, .is_mixture = true},
     {.name = "nemotron_h", .family = "nemotronh", .read = read_nemotron},
+    {.name = "nemotron_h_moe", .family = "nemotronh", .read = read_nemotron, .is_mixture = true},
     {.name = "granitemoe", .read = read_granite, .is_mixture = true},
     {.name = "granitehybrid", .read = read_granite_hybrid, .is_mixture = true},
     {.name = "lfm2", .read = read_lfm2},
@@ -384,8 +395,10 @@ void read_nemotron_sizes(const arch_keys& keys, model_config& into) {
     return *numbers;
   };
   const auto heads = listed("attention.head_count_kv"), mlps = listed("feed_forward_length");
+  const char mlp = keys.has("expert_count") ? 'E' : '-';
+  leave_out_predicting_layers(keys, into);
   std::string letters;
-  for (std::size_t i = 0; i < heads.size(); ++i) letters += heads[i] != 0 ? '*' : mlps[i] != 0 ? '-' : 'M';
+  for (std::size_t i = 0; i < listed_layers(into); ++i) letters += heads[i] != 0 ? '*' : mlps[i] != 0 ? mlp : 'M';
   into.kv_heads = std::max<std::int64_t>(*std::ranges::max_element(heads), 1);
   into.ffn = std::max<std::int64_t>(*std::ranges::max_element(mlps), 1);
   into.head_dim = keys.size("attention.key_length", std::max<std::int64_t>(into.hidden / into.heads, 1));

@@ -62,7 +62,7 @@ constexpr std::array<other_name, 10> of_gemma4 = {{{"self_attn.output_norm", "po
                                                    {"mlp.share_factors", "router.per_expert_scale"},
                                                    {"layer_factor", "layer_scalar"}}};
 /// Its layers have one part each.
-constexpr std::array<other_name, 10> of_nemotron = {{{"model.embed_tokens", "embeddings"},
+constexpr std::array<other_name, 12> of_nemotron = {{{"model.embed_tokens", "embeddings"},
                                                      {"model.norm", "norm_f"},
                                                      {"input_layernorm", "norm"},
                                                      {"self_attn.q_proj", "mixer.q_proj"},
@@ -71,7 +71,9 @@ constexpr std::array<other_name, 10> of_nemotron = {{{"model.embed_tokens", "emb
                                                      {"self_attn.o_proj", "mixer.o_proj"},
                                                      {"post_attention_layernorm", "norm"},
                                                      {"mlp.up_proj", "mixer.up_proj"},
-                                                     {"mlp.down_proj", "mixer.down_proj"}}};
+                                                     {"mlp.down_proj", "mixer.down_proj"},
+                                                     {"mlp.router", "mixer.gate"},
+                                                     {"mlp.choice_bias", "mixer.gate.e_score_correction_bias"}}};
 constexpr std::array<other_name, 1> of_gpt_oss = {{{"mlp.router", "mlp.router"}}};
 constexpr std::array<other_name, 1> of_mixtral = {{{"mlp.router", "block_sparse_moe.gate"}}};
 constexpr std::array<other_name, 2> of_minimax = {
@@ -109,6 +111,8 @@ constexpr std::array<other_name, 3> of_mixtures = {{{"mlp.router", "mlp.gate"},
 
 /// Of the mlp beside a layer's experts.
 std::string_view shared_part(const model_config& config, linear_kind kind) {
+  if (is_nemotron(config))
+    return kind == linear_kind::up ? "mixer.shared_experts.up_proj" : "mixer.shared_experts.down_proj";
   const bool is_one = config.experts.shared_gate;
   if (kind == linear_kind::gate) return is_one ? "mlp.shared_expert.gate_proj" : "mlp.shared_experts.gate_proj";
   if (kind == linear_kind::up) return is_one ? "mlp.shared_expert.up_proj" : "mlp.shared_experts.up_proj";
@@ -130,6 +134,7 @@ std::string_view hugging_face_part(const model_config& config, std::int64_t laye
 std::string hugging_face_expert(const model_config& config, const wanted_weight& weight) {
   const std::string_view part = weight.part.substr(std::string_view("mlp.").size());
   if (config.experts.apart) return fmt::format("experts.{}.{}", weight.expert, part);
+  if (is_nemotron(config)) return fmt::format("mixer.experts.{}.{}", weight.expert, part);
   const bool is_like_mixtral = config.family == "mixtral" || config.family == "minimax-m2";
   if (!is_like_mixtral && !is_lfm2(config)) return fmt::format("mlp.experts.{}.{}", weight.expert, part);
   const auto kind = linear_from_name(weight.part);

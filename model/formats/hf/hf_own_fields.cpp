@@ -86,6 +86,23 @@ std::string letters_of_layers(const fields& config) {
   return letters;
 }
 
+void read_nemotron_experts(const fields& config, model_config& into) {
+  into.experts.count = positive(config, "n_routed_experts", 8);
+  into.experts.taken = positive(config, "num_experts_per_tok", 2);
+  if (!into.experts.dense_layers.empty()) into.experts.dense_ffn = into.ffn;
+  into.ffn = positive(config, "moe_intermediate_size", 7688);
+  into.experts.shared_ffn = positive(config, "moe_shared_expert_intermediate_size", 7688);
+  into.experts.sigmoid_shares = into.experts.choice_bias = true;
+  into.experts.whole_shares = config.boolean("norm_topk_prob").value_or(true);
+  into.experts.share_factor = factor(config, "routed_scaling_factor");
+  into.experts.groups = positive(config, "n_group", 1);
+  into.experts.groups_taken = positive(config, "topk_group", 1);
+  into.experts.group_best = 2;
+  if (config.has("moe_latent_size"))
+    refuse("{}: \"moe_latent_size\": experts that read shorter rows are not supported", config.where());
+  if (into.mlp_bias) refuse("{}: \"mlp_bias\" is not supported for experts", config.where());
+}
+
 }  // namespace
 
 void llama(const fields& config, const family_defaults&, model_config& into) {
@@ -219,10 +236,13 @@ void granite_hybrid(const fields& config, const family_defaults& defaults, model
   granite_moe(config, defaults, into);
 }
 
+/// Layers of one part each. Those of experts came with the third generation.
 void nemotron(const fields& config, const family_defaults&, model_config& into) {
   into.norm_eps = factor(config, "layer_norm_epsilon", config.number("rms_norm_eps").value_or(1e-5));
   into.mlp_bias = config.boolean("mlp_bias").value_or(false);
-  set_file_layers(letters_of_layers(config), config.where(), into);
+  const std::string letters = letters_of_layers(config);
+  set_file_layers(letters, config.where(), into);
+  if (letters.find('E') != letters.npos) read_nemotron_experts(config, into);
   into.delta = {.key_heads = positive(config, "n_groups", 8),
                 .value_heads = positive(config, "mamba_num_heads", 128),
                 .key_dim = positive(config, "ssm_state_size", 128),

@@ -20,7 +20,8 @@ std::int64_t expert_pass::rows_at_once(std::int64_t most_rows) {
 std::int64_t expert_pass::bytes(const model_config& config, std::int64_t most_rows) {
   const strides by(config);
   const std::int64_t rows = rows_at_once(most_rows), places = expert_routes::most_places(config, rows);
-  return (places * (by.hidden + 4 * by.ffn) + rows * 2 * by.score) * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t inner = config.gated_mlp ? 4 : 3;
+  return (places * (by.hidden + inner * by.ffn) + rows * 2 * by.score) * static_cast<std::int64_t>(sizeof(float));
 }
 
 expert_pass::expert_pass(const model_config& config, std::int64_t most_rows, const compute& with, products& body,
@@ -36,7 +37,8 @@ expert_pass::expert_pass(const model_config& config, std::int64_t most_rows, con
   const std::int64_t places = expert_routes::most_places(config, rows_at_once_);
   for (row_memory* rows : {&scores_, &score_gradients_}) *rows = row_memory(rows_at_once_, by.score);
   in_ = row_memory(places, by.hidden);
-  for (row_memory* rows : {&gate_, &up_, &active_, &active_gradient_}) *rows = row_memory(places, by.ffn);
+  for (row_memory* rows : {&up_, &active_, &active_gradient_}) *rows = row_memory(places, by.ffn);
+  if (config.gated_mlp) gate_ = row_memory(places, by.ffn);
 }
 
 template <class Work>
@@ -80,8 +82,8 @@ void expert_pass::backward(const trained_layer& layer, const read_rows<const_flo
     for_groups([&](int place, int visitors, std::size_t expert) {
       const float_rows input = in_.from(place);
       const trained_expert& by = layer.experts[expert];
-      body_.backward(gate_.from(place), visitors, by.gate, input, into::set);
-      body_.backward(up_.from(place), visitors, by.up, input, into::add);
+      if (config_.gated_mlp) body_.backward(gate_.from(place), visitors, by.gate, input, into::set);
+      body_.backward(up_.from(place), visitors, by.up, input, config_.gated_mlp ? into::add : into::set);
     });
     body_.backward(score_gradients_, count, layer.router, to.routed, into::set);
     for_rows(count, [&](int row) {
@@ -99,13 +101,16 @@ void expert_pass::visit(const trained_layer& layer, const read_rows<const_float_
   gather(read.x);
   for_groups([&](int place, int visitors, std::size_t expert) {
     const trained_expert& by = layer.experts[expert];
-    const products::output outputs[] = {{&by.gate, by.biases.gate, gate_.from(place)},
-                                        {&by.up, by.biases.up, up_.from(place)}};
-    body_.forward(in_.from(place), visitors, outputs);
+    const products::output both[] = {{&by.up, by.biases.up, up_.from(place)},
+                                     {&by.gate, by.biases.gate, gate_.from(place)}};  // of gated models
+    body_.forward(in_.from(place), visitors, std::span(both).first(config_.gated_mlp ? 2 : 1));
   });
+  const std::int64_t width = rounded_up(config_.ffn, 16);
   for_rows(routes_.places(), [&](int place) {
-    activate_gated(with_.kernels, config_, gate_.row(place), up_.row(place), rounded_up(config_.ffn, 16),
-                   active_.row(place));
+    if (config_.gated_mlp)
+      activate_gated(with_.kernels, config_, gate_.row(place), up_.row(place), width, active_.row(place));
+    else
+      activate_ungated(with_.kernels, config_, up_.row(place), width, active_.row(place));
   });
 }
 
@@ -134,7 +139,10 @@ void expert_pass::row_back(const trained_layer& layer, int row) {
       share_gradient += kernels_.dot(in_.row(visit.place), bias, config_.hidden);
     share_gradients[visit.expert] = static_cast<float>(share_gradient);
     std::transform(gradient, gradient + width, gradient, [&](float g) { return g * visit.share; });
-    activate_gated_back(kernels_, config_, gradient, width, gate_.row(visit.place), up_.row(visit.place));
+    if (config_.gated_mlp)
+      activate_gated_back(kernels_, config_, gradient, width, gate_.row(visit.place), up_.row(visit.place));
+    else
+      activate_ungated_back(kernels_, config_, gradient, width, up_.row(visit.place));
   }
   shares_back(layer, row, share_gradients);
 }

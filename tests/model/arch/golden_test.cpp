@@ -56,7 +56,8 @@ INSTANTIATE_TEST_SUITE_P(architectures, golden_model,
                                          "glm4", "ernie", "qwen3-vl-moe", "cohere", "cohere2", "qwen3.5", "qwen3.5-moe",
                                          "qwen3-next", "lfm2", "lfm2-moe", "gemma4", "gemma4-small", "gemma4-moe",
                                          "deepseek2", "deepseek3", "glm4-moe-lite", "granite-h", "granite-h-moe",
-                                         "nemotron-h", "seed-oss", "arcee", "exaone4", "minimax-m2", "ernie-moe"),
+                                         "nemotron-h", "nemotron-h-moe", "seed-oss", "arcee", "exaone4", "minimax-m2",
+                                         "ernie-moe"),
                          [](const auto& info) { return test_name(info.param); });
 
 }  // namespace

@@ -75,6 +75,7 @@ INSTANTIATE_TEST_SUITE_P(
         same_tokens_case{"granite-h", scheme::f32, kv_kind::f32},
         same_tokens_case{"granite-h-moe", scheme::q4, kv_kind::i8},
         same_tokens_case{"nemotron-h", scheme::u8, kv_kind::f16},
+        same_tokens_case{"nemotron-h-moe", scheme::q4, kv_kind::f16},
         same_tokens_case{"seed-oss", scheme::u8, kv_kind::f16}, same_tokens_case{"arcee", scheme::q4, kv_kind::f16},
         same_tokens_case{"exaone4", scheme::u8, kv_kind::i8}, same_tokens_case{"minimax-m2", scheme::u8, kv_kind::f16},
         same_tokens_case{"ernie-moe", scheme::bf16, kv_kind::f16}),

@@ -138,7 +138,7 @@ TEST(gguf_of_state_spaces, may_have_experts) {
   expect_golden_logits(state_space_converter("granite-h-moe").file(), "granite-h-moe");
 }
 
-const std::array<renamed, 17> nemotron_names = {{{"backbone.embeddings", "token_embd"},
+const std::array<renamed, 21> nemotron_names = {{{"backbone.embeddings", "token_embd"},
                                                  {"backbone.norm_f", "output_norm"},
                                                  {"lm_head", "output"},
                                                  {"backbone.layers.", "blk."},
@@ -154,13 +154,18 @@ const std::array<renamed, 17> nemotron_names = {{{"backbone.embeddings", "token_
                                                  {"mixer.v_proj", "attn_v"},
                                                  {"mixer.o_proj", "attn_output"},
                                                  {"mixer.up_proj", "ffn_up"},
-                                                 {"mixer.down_proj", "ffn_down"}}};
+                                                 {"mixer.down_proj", "ffn_down"},
+                                                 {"mixer.gate.weight", "ffn_gate_inp.weight"},
+                                                 {"mixer.gate.e_score_correction_bias", "exp_probs_b.bias"},
+                                                 {"mixer.shared_experts.up_proj", "ffn_up_shexp"},
+                                                 {"mixer.shared_experts.down_proj", "ffn_down_shexp"}}};
 
 test::gguf_builder nemotron_metadata(const model_config& config) {
   const delta_config& delta = config.delta;
+  const std::string architecture = config.experts.count > 0 ? "nemotron_h_moe" : "nemotron_h";
   test::gguf_builder file;
   const auto u32 = [&](const char* key, std::int64_t value) {
-    file.u32(std::string("nemotron_h.") + key, static_cast<std::uint32_t>(value));
+    file.u32(architecture + "." + key, static_cast<std::uint32_t>(value));
   };
   std::vector<std::uint32_t> heads, mlps;
   for (std::size_t i = 0; i < config.file.layers.size(); ++i) {
@@ -169,26 +174,59 @@ test::gguf_builder nemotron_metadata(const model_config& config) {
     if (config.file.layers[i].mlp < 0) continue;
     heads.push_back(0), mlps.push_back(static_cast<std::uint32_t>(config.ffn));
   }
-  file.string("general.architecture", "nemotron_h").f32("nemotron_h.attention.layer_norm_rms_epsilon", config.norm_eps);
+  file.string("general.architecture", architecture);
+  file.f32(architecture + ".attention.layer_norm_rms_epsilon", config.norm_eps);
   u32("block_count", static_cast<std::int64_t>(heads.size())), u32("embedding_length", config.hidden);
   u32("context_length", config.context), u32("attention.head_count", config.heads);
   u32("rope.dimension_count", config.hidden / config.heads);
   u32("attention.key_length", config.head_dim), u32("attention.value_length", config.head_dim);
   u32("ssm.conv_kernel", delta.kernel), u32("ssm.state_size", delta.key_dim), u32("ssm.group_count", delta.key_heads);
   u32("ssm.time_step_rank", delta.value_heads), u32("ssm.inner_size", delta.values());
-  file.u32s("nemotron_h.attention.head_count_kv", heads);
-  return file.u32s("nemotron_h.feed_forward_length", mlps);
+  file.u32s(architecture + ".attention.head_count_kv", heads);
+  file.u32s(architecture + ".feed_forward_length", mlps);
+  if (config.experts.count == 0) return file;
+  u32("expert_count", config.experts.count), u32("expert_used_count", config.experts.taken);
+  u32("expert_feed_forward_length", config.ffn), u32("expert_shared_count", 1);
+  u32("expert_shared_feed_forward_length", config.experts.shared_ffn), u32("expert_group_count", 1);
+  file.key(architecture + ".expert_weights_norm", 7, std::string(1, '\1'));
+  return file.f32(architecture + ".expert_weights_scale", config.experts.share_factor);
+}
+
+/// "blk.1.mixer.experts.4.up_proj.weight" is a part of "blk.1.ffn_up_exps.weight".
+std::string with_all_experts(const std::string& name) {
+  const auto experts = name.find("mixer.experts.");
+  if (experts == name.npos) return name;
+  return name.substr(0, experts) + (name.find("up_proj") != name.npos ? "ffn_up" : "ffn_down") + "_exps.weight";
+}
+
+void put(converted_tensor one, const std::string& to, const model_config& config, converted_tensors& made) {
+  if (!to.ends_with("_exps.weight")) {
+    made[to] = as_converted(std::move(one), to, config);
+    return;
+  }
+  converted_tensor& all = made[to];
+  all.sizes = {one.sizes[0], one.sizes[1], static_cast<std::uint64_t>(config.experts.count)};
+  all.values.insert(all.values.end(), one.values.begin(), one.values.end());
+}
+
+/// Experts come in the order of their names here: fewer than ten.
+void expect_nemotron_logits(const std::string& golden_model) {
+  const model_files folder = open_model(golden / golden_model);
+  converted_tensors made;
+  for (const auto& [name, tensor] : folder.tensors.tensors) {
+    std::string to = with_all_experts(with_names(name, nemotron_names));
+    if (to.ends_with(".norm.weight")) to.replace(to.size() - std::string_view("norm.weight").size(), 4, "attn_norm");
+    put(as_floats(tensor), to, folder.config, made);
+  }
+  expect_golden_logits(gguf_of(nemotron_metadata(folder.config), made), golden_model);
 }
 
 TEST(gguf_of_state_spaces, of_nemotron_h_has_a_layer_for_each_part) {
-  const model_files folder = open_model(golden / "nemotron-h");
-  converted_tensors made;
-  for (const auto& [name, tensor] : folder.tensors.tensors) {
-    std::string to = with_names(name, nemotron_names);
-    if (to.ends_with(".norm.weight")) to.replace(to.size() - std::string_view("norm.weight").size(), 4, "attn_norm");
-    made[to] = as_converted(as_floats(tensor), to, folder.config);
-  }
-  expect_golden_logits(gguf_of(nemotron_metadata(folder.config), made), "nemotron-h");
+  expect_nemotron_logits("nemotron-h");
+}
+
+TEST(gguf_of_state_spaces, of_nemotron_h_may_have_layers_of_experts) {
+  expect_nemotron_logits("nemotron-h-moe");
 }
 
 }  // namespace

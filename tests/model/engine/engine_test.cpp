@@ -396,7 +396,8 @@ INSTANTIATE_TEST_SUITE_P(models, whole_engine,
                                          engine_case{"gemma4", scheme::u8}, engine_case{"gemma4-moe", scheme::f32},
                                          engine_case{"deepseek3", scheme::u8}, engine_case{"granite-h", scheme::u8},
                                          engine_case{"granite-h-moe", scheme::f32},
-                                         engine_case{"nemotron-h", scheme::u8}),
+                                         engine_case{"nemotron-h", scheme::u8},
+                                         engine_case{"nemotron-h-moe", scheme::u8}),
                          name_of<engine_case>);
 
 TEST(engine, refuses_adapters_that_it_was_not_given_and_tokens_that_the_model_lacks) {

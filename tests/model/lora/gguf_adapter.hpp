@@ -35,7 +35,7 @@ class gguf_adapter {
   struct part {
     std::string_view theirs, gguf;
   };
-  static constexpr std::array<part, 27> parts{{{"self_attn.q_proj", "attn_q"},
+  static constexpr std::array<part, 29> parts{{{"self_attn.q_proj", "attn_q"},
                                                {"self_attn.q_a_proj", "attn_q_a"},
                                                {"self_attn.q_b_proj", "attn_q_b"},
                                                {"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa"},
@@ -58,6 +58,8 @@ class gguf_adapter {
                                                {"mixer.o_proj", "attn_output"},
                                                {"mixer.up_proj", "ffn_up"},
                                                {"mixer.down_proj", "ffn_down"},
+                                               {"mixer.shared_experts.up_proj", "ffn_up_shexp"},
+                                               {"mixer.shared_experts.down_proj", "ffn_down_shexp"},
                                                {"mamba.in_proj", "ssm_in"},
                                                {"mamba.out_proj", "ssm_out"},
                                                {"shared_mlp.output_linear", "ffn_down"},
@@ -95,8 +97,8 @@ class gguf_adapter {
   }
 
   bool turns_neighbours() const {
-    for (const std::string_view each :
-         {"llama", "mistral3", "smollm3", "granite", "granitemoe", "granitehybrid", "nemotron_h", "arcee"})
+    for (const std::string_view each : {"llama", "mistral3", "smollm3", "granite", "granitemoe", "granitehybrid",
+                                        "nemotron_h", "nemotron_h_moe", "arcee"})
       if (architecture_ == each) return true;
     return false;
   }

@@ -83,12 +83,29 @@ TEST(hf_config, layers_of_nemotron_h_have_one_part_each) {
   const auto refused = [&](const char* letters) {
     return refusal_of(with(type, {{"hybrid_override_pattern", letters}}));
   };
-  EXPECT_THAT(refused("ME"), HasSubstr("layer 1 is of the kind E (experts)"));
+  EXPECT_THAT(refused("MX"), HasSubstr("layer 1 is of a kind that is not supported"));
   EXPECT_THAT(refused("M--"), HasSubstr("layer 2 is an mlp with nothing before it"));
   EXPECT_THAT(refused("-M"), HasSubstr("layer 0 is an mlp with nothing before it"));
   EXPECT_THAT(refusal_of(type), HasSubstr("hybrid_override_pattern"));
   EXPECT_NE(arithmetic_of(parse(with(type, {{"hybrid_override_pattern", "MM-"}}))),
             arithmetic_of(parse(with(type, {{"hybrid_override_pattern", "M-M"}}))));
+}
+
+TEST(hf_config, some_layers_of_nemotron_h_have_experts) {
+  const json sizes = {{"mamba_num_heads", 2},       {"mamba_head_dim", 16},
+                      {"ssm_state_size", 32},       {"n_groups", 1},
+                      {"n_routed_experts", 4},      {"num_experts_per_tok", 2},
+                      {"moe_intermediate_size", 8}, {"moe_shared_expert_intermediate_size", 24},
+                      {"intermediate_size", 40},    {"hybrid_override_pattern", "MEM-M*E"}};
+  const json type = with(small("nemotron_h"), sizes);
+  const auto config = parse(type);
+  EXPECT_TRUE(config.has_experts(0) && !config.has_experts(1) && !config.has_experts(2) && config.has_experts(3));
+  EXPECT_EQ(config.ffn, 8);
+  EXPECT_THAT((std::array{config.mlp_width(0), config.mlp_width(1), config.mlp_width(2), config.mlp_width(3)}),
+              ElementsAre(24, 40, 0, 24));
+  EXPECT_TRUE(config.experts.sigmoid_shares && config.experts.choice_bias && config.experts.whole_shares);
+  EXPECT_EQ(parse(with(type, {{"hybrid_override_pattern", "MEM"}})).widest_mlp(), 24);  // there is no other mlp
+  EXPECT_THAT(refusal_of(with(type, {{"moe_latent_size", 16}})), HasSubstr("moe_latent_size"));
 }
 
 TEST(hf_config, layers_of_linear_attention_are_listed_or_all_but_every_nth) {

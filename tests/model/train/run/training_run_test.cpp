@@ -391,13 +391,13 @@ TEST(training_run, examples_in_one_row_do_not_see_each_other) {
 TEST(training_run, a_written_adapter_serves_what_was_trained) {
   const training_data data = counting_data(90, 40);
   for (const char* model :
-       {"gpt2",      "llama",         "mistral",        "qwen2",      "qwen3",       "phi3",       "smollm3",
-        "gemma3",    "granite",       "gemma2",         "olmo2",      "qwen3-moe",   "mixtral",    "gpt-oss",
-        "olmoe",     "granite-moe",   "granite-hybrid", "qwen2-moe",  "glm4-moe",    "glm",        "glm4",
-        "ernie",     "cohere",        "cohere2",        "qwen3.5",    "qwen3.5-moe", "qwen3-next", "lfm2",
-        "lfm2-moe",  "gemma4",        "gemma4-small",   "gemma4-moe", "deepseek2",   "deepseek3",  "glm4-moe-lite",
-        "granite-h", "granite-h-moe", "nemotron-h",     "seed-oss",   "arcee",       "exaone4",    "minimax-m2",
-        "ernie-moe"}) {
+       {"gpt2",       "llama",         "mistral",        "qwen2",          "qwen3",       "phi3",       "smollm3",
+        "gemma3",     "granite",       "gemma2",         "olmo2",          "qwen3-moe",   "mixtral",    "gpt-oss",
+        "olmoe",      "granite-moe",   "granite-hybrid", "qwen2-moe",      "glm4-moe",    "glm",        "glm4",
+        "ernie",      "cohere",        "cohere2",        "qwen3.5",        "qwen3.5-moe", "qwen3-next", "lfm2",
+        "lfm2-moe",   "gemma4",        "gemma4-small",   "gemma4-moe",     "deepseek2",   "deepseek3",  "glm4-moe-lite",
+        "granite-h",  "granite-h-moe", "nemotron-h",     "nemotron-h-moe", "seed-oss",    "arcee",      "exaone4",
+        "minimax-m2", "ernie-moe"}) {
     training_options options = quick_options();
     adapter_run f(model, 2, options, data, std::nullopt);
     for (int i = 0; i < 6; ++i) f.run.step();
