@@ -49,7 +49,7 @@ class expert_routes {
   /// Which row is at a place; -1: none, since a tile is not full.
   int row_at(int place) const { return row_at_[to_size(place)]; }
   /// In the order of experts, which is the order in which a row adds what they make.
-  std::span<const visit> visits_of(int row) const { return std::span(visits_).subspan(to_size(row) * taken_, taken_); }
+  std::span<const visit> visits_of(int row) const { return std::span(visits_).subspan(to_size(row) * taken(), taken()); }
 
   /// to += what the row's experts made at its places, as much of each as its share.
   void add_visits(int row, const_float_rows made, std::int64_t width, float* to) const;
@@ -61,6 +61,7 @@ class expert_routes {
   static std::int64_t most_places(const model_config& config, std::int64_t rows);
 
  private:
+  std::size_t taken() const { return to_size(config_.taken); }
   void choose_for(const float* scores, const float* biases, const float* factors, std::span<visit> into);
   float weigh(const float* scores);
   template <class Worth>
@@ -68,11 +69,7 @@ class expert_routes {
   void place_visits(int rows);
 
   const kernel_table& kernels_;
-  std::int64_t experts_;
-  std::size_t taken_;
-  std::int64_t groups_of_experts_, groups_taken_, group_best_;
-  bool whole_, sigmoid_;
-  float factor_;
+  const expert_config config_;
   tile_shape tile_;
   std::vector<std::int64_t> order_;
   std::vector<float> worths_;                                    ///< of one group's experts
