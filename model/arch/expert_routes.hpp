@@ -49,7 +49,9 @@ class expert_routes {
   /// Which row is at a place; -1: none, since a tile is not full.
   int row_at(int place) const { return row_at_[to_size(place)]; }
   /// In the order of experts, which is the order in which a row adds what they make.
-  std::span<const visit> visits_of(int row) const { return std::span(visits_).subspan(to_size(row) * taken(), taken()); }
+  std::span<const visit> visits_of(int row) const {
+    return std::span(visits_).subspan(to_size(row) * taken(), taken());
+  }
 
   /// to += what the row's experts made at its places, as much of each as its share.
   void add_visits(int row, const_float_rows made, std::int64_t width, float* to) const;

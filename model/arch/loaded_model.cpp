@@ -40,8 +40,9 @@ void add_samples(std::span<const std::byte> bytes, fnv_hash& print) {
 void add_reading(const model_config& config, fnv_hash& print) {
   if (const code_settings& codes = config.codes; codes.format != code_format::none)
     print.add(fmt::format("{} {} {}x{}", name_of(codes.format), codes.is_symmetric, codes.block_outs, codes.block_ins));
-  if (const row_order order = order_in_class(config, linear_kind::q); order.dim > 0)
-    print.add(fmt::format("{} of {}", order.turned, order.dim));
+  const row_order queries = order_in_class(config, linear_kind::q);
+  if (const turned_neighbours* heads = queries.neighbours())
+    print.add(fmt::format("{} of {}", heads->turned, heads->dim));
   if (config.attention_gate) print.add(fmt::format("gates of {}", config.head_dim));
   if (const delta_config& delta = config.delta; config.keeps_states())
     print.add(fmt::format("{} of {}, {} of {}", delta.key_heads, delta.key_dim, delta.value_heads, delta.value_dim));

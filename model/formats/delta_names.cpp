@@ -47,6 +47,10 @@ bool joins_z(const model_config& config, bool is_gguf) {
   return is_of_next(config) && (!is_gguf || config.file.joined_qkv);
 }
 
+groups_in_turn values_in_turn(const delta_config& delta) {
+  return {.groups = delta.key_heads, .group_heads = delta.value_heads / delta.key_heads, .head_rows = delta.value_dim};
+}
+
 }  // namespace
 
 std::string_view delta_tensor(const model_config& config, bool is_gguf, std::string_view ours) {
@@ -61,32 +65,33 @@ std::string_view delta_tensor(const model_config& config, bool is_gguf, std::str
   return std::ranges::find(delta_tensors, ours, &names_in_files::ours)->gguf;
 }
 
-row_order delta_order(const model_config& config, bool is_gguf, std::string_view ours) {
+std::optional<parts_of_heads> delta_order(const model_config& config, bool is_gguf, std::string_view ours) {
   const delta_config& delta = config.delta;
   const std::int64_t shared = delta.value_heads / delta.key_heads, values = shared * delta.value_dim;
   if (is_of_next(config) && (ours == b || ours == a))
-    return {.heads = delta.key_heads, .parts = {shared, shared}, .first_part = ours == a ? 1u : 0u};
+    return parts_of_heads{.heads = delta.key_heads, .parts = {shared, shared}, .first_part = ours == a ? 1u : 0u};
   if (joins_z(config, is_gguf) && (ours == qkv || ours == z))
-    return {.heads = delta.key_heads,
-            .parts = {delta.key_dim, delta.key_dim, values, values},
-            .first_part = ours == z ? 3u : 0u};
-  return {};
+    return parts_of_heads{.heads = delta.key_heads,
+                          .parts = {delta.key_dim, delta.key_dim, values, values},
+                          .first_part = ours == z ? 3u : 0u};
+  return std::nullopt;
 }
 
 row_order delta_order_in_class(const model_config& config, linear_kind kind) {
   const delta_config& delta = config.delta;
-  if (!delta.in_turn) return delta_order(config, false, name_of(kind));
+  if (!delta.in_turn) {
+    const auto parts = delta_order(config, false, name_of(kind));
+    return parts ? row_order(*parts) : row_order();
+  }
   if (kind == linear_kind::delta_out) return {};
-  row_order order = delta_value_order(config);
+  groups_in_turn order = values_in_turn(delta);
   if (kind == linear_kind::delta_qkv) order.rows_before = 2 * delta.keys();
   if (kind == linear_kind::delta_b || kind == linear_kind::delta_a) order.head_rows = 1;
   return order;
 }
 
 row_order delta_value_order(const model_config& config) {
-  const delta_config& delta = config.delta;
-  if (!delta.in_turn) return {};
-  return {.groups = delta.key_heads, .group_heads = delta.value_heads / delta.key_heads, .head_rows = delta.value_dim};
+  return config.delta.in_turn ? row_order(values_in_turn(config.delta)) : row_order();
 }
 
 }  // namespace troupe::detail

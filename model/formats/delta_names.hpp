@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string_view>
 
 #include "model/formats/linear_layers.hpp"
@@ -17,8 +18,8 @@ constexpr std::string_view convolution = "linear_attn.conv1d", dt = "linear_attn
 /// What a file calls the tensor that has such a matrix, after the layer's number and before "weight" or "bias", where
 /// it has them.
 std::string_view delta_tensor(const model_config& config, bool is_gguf, std::string_view ours);
-/// Where that has the matrix' rows: Qwen3-Next has all parts of a key head together.
-row_order delta_order(const model_config& config, bool is_gguf, std::string_view ours);
+/// Where that has the matrix' rows, if not as we have them: Qwen3-Next has all parts of a key head together.
+std::optional<parts_of_heads> delta_order(const model_config& config, bool is_gguf, std::string_view ours);
 
 /// Where the model's class has them: a GGUF file's value heads may be in another order.
 row_order delta_order_in_class(const model_config& config, linear_kind kind);

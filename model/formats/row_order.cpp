@@ -7,11 +7,11 @@
 
 namespace troupe {
 
-std::int64_t row_order::all_rows() const {
+std::int64_t parts_of_heads::all_rows() const {
   return heads * std::accumulate(parts.begin(), parts.end(), std::int64_t{0});
 }
 
-std::int64_t row_order::row_of_part(std::int64_t row) const {
+std::int64_t parts_of_heads::file_row(std::int64_t row) const {
   std::size_t part = first_part;
   for (; row >= heads * parts[part]; ++part) row -= heads * parts[part];
   const auto first = parts.begin() + static_cast<std::ptrdiff_t>(part);
@@ -19,7 +19,7 @@ std::int64_t row_order::row_of_part(std::int64_t row) const {
   return row / *first * (all_rows() / heads) + before + row % *first;
 }
 
-std::int64_t row_order::row_of_group(std::int64_t row) const {
+std::int64_t groups_in_turn::file_row(std::int64_t row) const {
   if (row < rows_before) return row;
   const std::int64_t head = (row - rows_before) / head_rows, within = (row - rows_before) % head_rows;
   return rows_before + (head % groups * group_heads + head / groups) * head_rows + within;
@@ -39,12 +39,12 @@ row_order order_in_class(const model_config& config, linear_kind kind) {
   if (is_delta(kind)) return detail::delta_order_in_class(config, kind);
   if (kind != linear_kind::q && kind != linear_kind::k) return {};
   if (config.is_latent())
-    return {.dim = kind == linear_kind::q ? config.latent.query() : config.latent.row(),
-            .turned = config.latent.turned,
-            .turned_last = true};
-  if (config.file.turns_neighbours) return {.dim = config.head_dim, .turned = config.turned_dim()};
+    return turned_neighbours{.dim = kind == linear_kind::q ? config.latent.query() : config.latent.row(),
+                             .turned = config.latent.turned,
+                             .turned_last = true};
+  if (config.file.turns_neighbours) return turned_neighbours{.dim = config.head_dim, .turned = config.turned_dim()};
   if (config.attention_gate && kind == linear_kind::q)
-    return {.heads = config.heads, .parts = {config.head_dim, config.head_dim}};
+    return parts_of_heads{.heads = config.heads, .parts = {config.head_dim, config.head_dim}};
   return {};
 }
 

@@ -246,8 +246,7 @@ void find_share(const wanted_weight& weight, const model_config& config, naming 
     return;
   }
   if (is_of_delta(weight.part) && !config.delta.is_state_space) {
-    into.order = delta_order(config, names == naming::gguf, weight.part);
-    if (!into.order.is_ours()) into.all_outs = into.order.all_rows();
+    if (const auto parts = delta_order(config, names == naming::gguf, weight.part)) into.all_outs = parts->all_rows();
     return;
   }
   if (!kind) return;
@@ -258,6 +257,21 @@ void find_share(const wanted_weight& weight, const model_config& config, naming 
     if (each == *kind) into.first_out = into.all_outs;
     into.all_outs += linear_shape(config, weight.layer, each).first;
   }
+}
+
+/// Where it has the weight's rows.
+row_order order_in_file(const wanted_weight& weight, const model_config& config, naming names) {
+  if (is_of_delta(weight.part)) {
+    if (config.delta.is_state_space) return {};
+    const auto parts = delta_order(config, names == naming::gguf, weight.part);
+    return parts ? row_order(*parts) : row_order();
+  }
+  const auto kind = linear_from_name(weight.part);
+  if (!kind) return {};
+  const bool is_turned = *kind == linear_kind::q || *kind == linear_kind::k;
+  if (names == naming::gguf && is_interleaved(config) && is_turned)
+    return turned_neighbours{.dim = config.head_dim, .turned = config.head_dim};
+  return order_in_class(config, *kind);
 }
 
 }  // namespace
@@ -300,10 +314,7 @@ weight_place place_of(const wanted_weight& weight, const model_config& config, n
   if (weight.part == "mlp.choice_bias") place.has_unit = names != naming::gguf && config.family == "ernie4_5-moe";
   if (names == naming::hugging_face && adds_one(config) && is_row_norm(weight)) place.plus = 1;
   if (weight.part == "mlp.router_norm") place.times = 1 / std::sqrt(static_cast<float>(config.hidden));
-  const auto kind = linear_from_name(weight.part);
-  if (kind && !is_delta(*kind)) place.order = order_in_class(config, *kind);
-  if (names == naming::gguf && is_interleaved(config) && (kind == linear_kind::q || kind == linear_kind::k))
-    place.order = {config.head_dim, config.head_dim};
+  place.order = order_in_file(weight, config, names);
   return place;
 }
 

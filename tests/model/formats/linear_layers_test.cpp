@@ -67,8 +67,18 @@ TEST(linear_layers, of_short_convolutions_are_one_before_them_and_one_behind) {
   EXPECT_EQ(linear_shape(config, 0, convolution_out), std::pair(std::int64_t{16}, std::int64_t{16}));
 }
 
+TEST(row_order, puts_neighbours_that_turn_together_half_of_them_apart_and_back) {
+  const row_order first = turned_neighbours{.dim = 6, .turned = 4};
+  const row_order last = turned_neighbours{.dim = 6, .turned = 4, .turned_last = true};
+  const std::vector<float> file{0, 1, 2, 3, 4, 5, 10, 11, 12, 13, 14, 15};
+  EXPECT_EQ(first.in_our_order(file, 1), (std::vector<float>{0, 2, 1, 3, 4, 5, 10, 12, 11, 13, 14, 15}));
+  EXPECT_EQ(last.in_our_order(file, 1), (std::vector<float>{2, 4, 3, 5, 0, 1, 12, 14, 13, 15, 10, 11}));
+  for (const row_order& each : {first, last}) EXPECT_EQ(each.in_file_order(each.in_our_order(file, 1), 1), file);
+}
+
 TEST(row_order, puts_parts_of_heads_behind_each_other_and_back) {
-  const row_order all{.heads = 2, .parts = {1, 2}}, second{.heads = 2, .parts = {1, 2, 1}, .first_part = 1};
+  const row_order all = parts_of_heads{.heads = 2, .parts = {1, 2}};
+  const row_order second = parts_of_heads{.heads = 2, .parts = {1, 2, 1}, .first_part = 1};
   const std::vector<float> file{0, 10, 11, 1, 12, 13};
   EXPECT_EQ(all.in_our_order(file, 1), (std::vector<float>{0, 1, 10, 11, 12, 13}));
   EXPECT_EQ(all.in_file_order(all.in_our_order(file, 1), 1), file);
@@ -80,7 +90,7 @@ TEST(row_order, puts_parts_of_heads_behind_each_other_and_back) {
 }
 
 TEST(row_order, lets_groups_of_heads_take_turns_behind_some_rows_and_back) {
-  const row_order order{.groups = 2, .group_heads = 3, .head_rows = 2, .rows_before = 1};
+  const row_order order = groups_in_turn{.groups = 2, .group_heads = 3, .head_rows = 2, .rows_before = 1};
   const std::vector<float> file{9, 0, 1, 10, 11, 20, 21, 30, 31, 40, 41, 50, 51};
   EXPECT_EQ(order.in_our_order(file, 1), (std::vector<float>{9, 0, 1, 30, 31, 10, 11, 40, 41, 20, 21, 50, 51}));
   EXPECT_EQ(order.in_file_order(order.in_our_order(file, 1), 1), file);
