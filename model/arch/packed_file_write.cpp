@@ -109,7 +109,7 @@ void check_factors(const coded_row& coded, scheme kind, const weight_source& sou
 /// A row whose codes the scheme has as the file does.
 void copy_row(const weight_source& source, std::int64_t row, coded_row& to) {
   if (source.codes)
-    copy_codes(*source.codes, source.file_row(row), to);
+    copy_codes(*source.codes, source.rows.file_row(row), to);
   else
     copy_gguf_row(source.tensor.type, source.raw_row(row), source.ins, to);
 }

@@ -13,7 +13,7 @@ namespace {
 
 /// The scheme that has a file's numbers as they are; none of what is read by columns.
 std::optional<scheme> own_scheme(const weight_source& source) {
-  if (source.transposed) return std::nullopt;
+  if (source.rows.transposed) return std::nullopt;
   return source.codes ? scheme_of_codes(*source.codes) : scheme_of_blocks(source.tensor.type);
 }
 

@@ -8,7 +8,7 @@
 #include "model/formats/delta_names.hpp"
 #include "model/formats/linear_layers.hpp"
 #include "model/formats/model_config.hpp"
-#include "model/formats/weight_names.hpp"
+#include "model/formats/wanted_weights.hpp"
 
 namespace troupe {
 

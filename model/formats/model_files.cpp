@@ -19,36 +19,21 @@ namespace troupe {
 namespace {
 
 using detail::naming;
+using detail::tensor_form;
 using detail::wanted_weight;
 using detail::weight_place;
 
-/// Without the dimension of experts or heads.
-std::vector<std::int64_t> own_shape(const wanted_weight& weight, const weight_place& place) {
-  if (weight.vector && place.columns > 0) return {place.all_outs / place.columns, place.columns};
-  if (weight.vector) return {place.all_outs};
-  if (place.is_flat) return {weight.ins};
-  if (place.transposed) return {place.all_ins > 0 ? place.all_ins : weight.ins, place.all_outs};
-  return {place.all_outs, weight.ins};
-}
-
-std::vector<std::int64_t> file_shape(const wanted_weight& weight, const weight_place& place) {
-  std::vector<std::int64_t> shape = own_shape(weight, place);
-  if (place.members > 0) shape.insert(shape.begin(), place.members);
-  if (place.has_unit) shape.insert(shape.end() - 1, 1);
-  return shape;
-}
-
 /// Of a place that says nothing about it.
 bool is_transposed(const tensor_set& set, const wanted_weight& weight, const weight_place& place) {
-  if (!place.either_way) return place.transposed;
+  if (!place.either_way) return place.rows.transposed;
   const auto* tensor = set.find(place.name);
-  return tensor && tensor->shape != file_shape(weight, place);
+  return tensor && tensor->shape != place.form.shape(weight, false);
 }
 
 /// The weight's own matrix, of a tensor that has one for each expert or head.
 tensor_view own_part_of(tensor_view all, const wanted_weight& weight, const weight_place& place) {
-  if (place.has_unit) all.shape.erase(all.shape.end() - 2);
-  if (place.members == 0) return all;
+  if (place.form.has_unit) all.shape.erase(all.shape.end() - 2);
+  if (place.form.members == 0) return all;
   all.shape.erase(all.shape.begin());
   const std::size_t bytes = byte_size(all.type, all.shape, place.name);
   all.data = all.data.subspan(to_size(std::max(weight.expert, weight.head)) * bytes, bytes);
@@ -81,7 +66,7 @@ void check_type(const tensor_set& set, const tensor_view& tensor, const wanted_w
                 const weight_place& place) {
   const bool floats = tensor.type == dtype::f32 || tensor.type == dtype::f16 || tensor.type == dtype::bf16;
   const bool blocks = block_of(tensor.type).elements > 1;
-  if (!floats && !(blocks && !weight.vector && !place.transposed))
+  if (!floats && !(blocks && !weight.vector && !place.rows.transposed))
     refuse("{}: tensor \"{}\" has the type {}, which is not supported for it", set.file_of(tensor), place.name,
            name_of(tensor.type));
 }
@@ -89,46 +74,41 @@ void check_type(const tensor_set& set, const tensor_view& tensor, const wanted_w
 std::optional<weight_codes> codes_of(const tensor_set& set, const wanted_weight& weight, const weight_place& place,
                                      const code_settings& settings) {
   if (weight.vector) return std::nullopt;
-  if (settings.format == code_format::mxfp4 && place.members > 0)
-    return find_mxfp4(set, place.name, {place.members, place.all_outs, weight.expert, place.first_out, place.step},
-                      weight.outs, weight.ins);
-  const bool is_turned = place.all_ins > 0;
-  return find_codes(set, place.name, is_turned ? place.all_ins : place.all_outs, is_turned ? weight.outs : weight.ins,
+  const tensor_form& form = place.form;
+  if (settings.format == code_format::mxfp4 && form.members > 0)
+    return find_mxfp4(set, place.name,
+                      {form.members, form.all_outs, weight.expert, place.rows.first_out, place.rows.step}, weight.outs,
+                      weight.ins);
+  const bool is_turned = form.all_ins > 0;
+  return find_codes(set, place.name, is_turned ? form.all_ins : form.all_outs, is_turned ? weight.outs : weight.ins,
                     settings);
+}
+
+/// Of a tensor of codes, which are [out, in] but where others' inputs are in it, too. Those of gpt-oss's experts say
+/// themselves which rows are ours.
+rows_in_tensor rows_of_codes(const weight_codes& codes, const weight_place& place) {
+  rows_in_tensor rows = place.rows;
+  rows.transposed = place.form.all_ins > 0;
+  if (codes.layout == code_layout::e2m1) rows.first_out = 0, rows.step = 1;
+  return rows;
 }
 
 weight_source source_of(const tensor_set& set, const wanted_weight& weight, weight_place place,
                         const code_settings& settings, const std::string& where) {
+  weight_source source{.origin = place.name, .outs = weight.outs, .ins = weight.ins};
   if (auto codes = codes_of(set, weight, place, settings)) {
-    const tensor_view tensor = codes->codes;
-    const bool has_own_rows = codes->layout == code_layout::e2m1;
-    return {.origin = std::move(place.name),
-            .tensor = tensor,
-            .codes = std::move(codes),
-            .outs = weight.outs,
-            .ins = weight.ins,
-            .first_out = has_own_rows ? 0 : place.first_out,
-            .first_in = place.first_in,
-            .transposed = place.all_ins > 0,
-            .order = place.order};
+    source.tensor = codes->codes;
+    source.rows = rows_of_codes(*codes, place);
+    source.codes = std::move(codes);
+    return source;
   }
-  place.transposed = is_transposed(set, weight, place);
-  const auto shape = file_shape(weight, place);
-  const auto& tensor = find_tensor(set, place, shape, where);
+  place.rows.transposed = is_transposed(set, weight, place);
+  const auto& tensor = find_tensor(set, place, place.form.shape(weight, place.rows.transposed), where);
   check_type(set, tensor, weight, place);
-  return {.origin = std::move(place.name),
-          .tensor = own_part_of(tensor, weight, place),
-          .codes = std::nullopt,
-          .beside_codes = settings.format != code_format::none,
-          .outs = weight.outs,
-          .ins = weight.ins,
-          .first_out = place.first_out,
-          .first_in = place.first_in,
-          .step = place.step,
-          .transposed = place.transposed,
-          .order = place.order,
-          .plus = place.plus,
-          .times = place.times};
+  source.tensor = own_part_of(tensor, weight, place);
+  source.beside_codes = settings.format != code_format::none;
+  source.rows = place.rows;
+  return source;
 }
 
 void fill_weights(model_files& model, naming names, std::string_view prefix) {

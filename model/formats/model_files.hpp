@@ -9,7 +9,7 @@
 
 #include "model/formats/gguf/gguf.hpp"
 #include "model/formats/model_config.hpp"
-#include "model/formats/row_order.hpp"
+#include "model/formats/rows_in_tensor.hpp"
 #include "model/formats/tensors/tensor.hpp"
 #include "model/formats/tensors/weight_codes.hpp"
 
@@ -18,29 +18,21 @@ namespace troupe {
 /// One of our weights inside a source file: which part of which tensor it is, and how to turn it round.
 /// A matrix reads as [out, in] whatever the file does; a vector as [1, n].
 struct weight_source {
-  std::string origin;  ///< the name in the file, for messages and for `keep`
-  tensor_view tensor;
-  std::optional<weight_codes> codes;  ///< of a matrix that another program quantized; `tensor` has them
-  bool beside_codes = false;          ///< the model's others are codes
+  std::string origin = {};  ///< the name in the file, for messages and for `keep`
+  tensor_view tensor = {};
+  std::optional<weight_codes> codes = {};  ///< of a matrix that another program quantized; `tensor` has them
+  bool beside_codes = false;               ///< the model's others are codes
   std::int64_t outs = 0;
   std::int64_t ins = 0;
-  std::int64_t first_out = 0;  ///< our row 0 inside the tensor (a third of GPT-2's c_attn)
-  std::int64_t first_in = 0;   ///< likewise our column 0, of one that is transposed
-  std::int64_t step = 1;       ///< from our rows to the next (2: gpt-oss's gate and up take turns)
-  bool transposed = false;     ///< the tensor is [in, out]: GPT-2's Conv1D
-  row_order order = {};        ///< of rows that the file has in another order
-  float plus = 0;              ///< is added to each number of a vector (Gemma's norms)
-  float times = 1;             ///< then multiplies it
+  rows_in_tensor rows = {};
 
-  /// Where our row is among the tensor's.
-  std::int64_t file_row(std::int64_t row) const { return first_out + order.file_row(row) * step; }
   /// Our rows [first, first + count) as floats, [count, ins].
   void read_rows(std::int64_t first, std::int64_t count, float* to) const;
   /// Where our row starts in the file: only for tensors that are neither transposed nor codes.
   const std::byte* raw_row(std::int64_t row) const;
 };
 
-/// A model as it lies on disk. Our names, whatever the file's (wanted_weights asks for them, weight_names.cpp):
+/// A model as it lies on disk. Our names, whatever the file's (wanted_weights.cpp asks for them):
 ///   model.embed_tokens.weight [vocab, hidden]          model.embed_positions.weight [context, hidden] (gpt2)
 ///   model.norm.weight/.bias                            lm_head.weight, unless the embeddings are tied
 /// Those of token numbers (config.layer_embedding):

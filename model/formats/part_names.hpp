@@ -7,7 +7,7 @@
 
 #include "model/formats/linear_layers.hpp"
 #include "model/formats/model_config.hpp"
-#include "model/formats/weight_names.hpp"
+#include "model/formats/wanted_weights.hpp"
 
 namespace troupe::detail {
 

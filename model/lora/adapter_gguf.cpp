@@ -137,18 +137,12 @@ void check_factor(const tensor_view& factor, const std::vector<std::int64_t>& wa
     refuse("{}: has the type {}, which is not supported for it", name, name_of(factor.type));
 }
 
-/// The rows from `first` on, in our order.
-std::vector<float> read_rows(const tensor_view& factor, std::int64_t rows, std::int64_t columns, std::int64_t first,
-                             const row_order& order, const std::string& name) {
+/// Rows of ours, in our order.
+std::vector<float> read_rows(const tensor_view& factor, std::int64_t rows, std::int64_t columns,
+                             const rows_in_tensor& at, const std::string& name) {
   tensor_view matrix = factor;
   matrix.shape = shape_of(factor);
-  const weight_source source{.origin = name,
-                             .tensor = std::move(matrix),
-                             .codes = std::nullopt,
-                             .outs = rows,
-                             .ins = columns,
-                             .first_out = first,
-                             .order = order};
+  const weight_source source{.origin = name, .tensor = std::move(matrix), .outs = rows, .ins = columns, .rows = at};
   std::vector<float> values(to_size(rows * columns));
   source.read_rows(0, rows, values.data());
   check_finite(values, name);
@@ -174,8 +168,8 @@ void read_parts(const std::string& adapted, const gguf_factors& pair, const std:
   if (rank < 1 || rank > most_adapter_rank)
     refuse("{}: has the rank {}, but should have 1 to {}", a_name, rank, most_adapter_rank);
   check_factor(*pair.a, {rank, ins}, a_name);
-  check_factor(*pair.b, {places.front().at.all_outs, rank}, b_name);
-  const auto a = read_rows(*pair.a, rank, ins, 0, {}, a_name);
+  check_factor(*pair.b, {places.front().at.form.all_outs, rank}, b_name);
+  const auto a = read_rows(*pair.a, rank, ins, {}, a_name);
   check_heads(places.front(), base, where);
   for (const linear_place& place : places)
     into.push_back({.layer = place.layer,
@@ -183,7 +177,7 @@ void read_parts(const std::string& adapted, const gguf_factors& pair, const std:
                     .rank = rank,
                     .scale = alpha != 0 ? static_cast<float>(alpha / static_cast<double>(rank)) : 1.0f,
                     .a = a,
-                    .b = read_rows(*pair.b, place.outs, rank, place.at.first_out, place.at.order, b_name)});
+                    .b = read_rows(*pair.b, place.outs, rank, place.at.rows, b_name)});
 }
 
 /// What PEFT's configuration would say of them: the first one's rank, and by name what differs from that. They are

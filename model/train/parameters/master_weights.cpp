@@ -77,9 +77,9 @@ class named_tensors {
     std::vector<float>& to = tensor_of(weight, place);
     for (std::int64_t out = 0; out < count; ++out)
       for (std::int64_t i = 0; i < width; ++i) {
-        const std::int64_t whole = place.first_out + place.order.file_row(out);
-        to[to_size(place.transposed ? i * place.all_outs + whole : whole * width + i)] =
-            values[to_size(out * width + i)] - place.plus;
+        const std::int64_t whole = place.rows.file_row(out);
+        to[to_size(place.rows.transposed ? i * place.form.all_outs + whole : whole * width + i)] =
+            values[to_size(out * width + i)] - place.rows.plus;
       }
   }
   void write(const std::filesystem::path& file) const {
@@ -90,11 +90,8 @@ class named_tensors {
   std::vector<float>& tensor_of(const detail::wanted_weight& weight, const detail::weight_place& place) {
     const auto [at, is_new] = indices_.try_emplace(place.name, tensors_.size());
     if (is_new) {
-      std::vector<std::int64_t> shape{place.all_outs};
-      if (!weight.vector) shape.push_back(weight.ins);
-      if (place.transposed) std::swap(shape[0], shape[1]);
-      tensors_.push_back({place.name, dtype::f32, shape});
-      values_.emplace_back(to_size(place.all_outs * (weight.vector ? 1 : weight.ins)));
+      tensors_.push_back({place.name, dtype::f32, place.form.shape(weight, place.rows.transposed)});
+      values_.emplace_back(to_size(place.form.all_outs * (weight.vector ? 1 : weight.ins)));
     }
     return values_[at->second];
   }

@@ -93,7 +93,7 @@ TEST(stored_scheme, of_codes_that_are_read_by_columns_is_u8g64) {
   weight_source source;
   const auto known = known_codes::drawn(4, 16, 128, 2, true).as_packed_rows(false);
   source.codes = codes_in(known, 16, 128, {.format = code_format::compressed});
-  source.transposed = true;
+  source.rows.transposed = true;
   EXPECT_FALSE(keeps_bits(source, scheme::q4));
   EXPECT_EQ(stored_scheme({}, "model.layers.0.self_attn.heads.0.query_up.weight", source), scheme::u8g64);
 }
@@ -217,7 +217,7 @@ TEST_F(packed_models, have_the_blocks_of_their_source_row_by_row) {
   for (std::size_t i = 0; i < blocks.size(); ++i)
     blocks[i] = i % 10 < 2 ? f32_to_f16(0.01f * static_cast<float>(i)) : static_cast<std::uint16_t>(i * 7919);
   weight.tensor = {dtype::q4_1, {weight.outs, weight.ins}, std::as_bytes(std::span(blocks))};
-  weight.order = {source.config.head_dim, source.config.head_dim};
+  weight.rows.order = turned_neighbours{source.config.head_dim, source.config.head_dim};
   const fs::path packed = folder_.path() / "packed";
   const file_descriptor file(::open(packed.c_str(), O_RDWR | O_CREAT, 0600));
   write_packed(source, {}, pool_, {file.number(), packed.string(), ""});
@@ -249,7 +249,7 @@ TEST_F(packed_models, have_the_codes_of_their_source_row_by_row) {
                   .group = weight.ins,
                   .codes = weight.tensor,
                   .scales = {dtype::f32, {weight.outs, 1}, std::as_bytes(std::span(scales))}};
-  weight.order = {.dim = 8, .turned = 4};
+  weight.rows.order = turned_neighbours{.dim = 8, .turned = 4};
   const fs::path packed = folder_.path() / "packed";
   const file_descriptor file(::open(packed.c_str(), O_RDWR | O_CREAT, 0600));
   write_packed(source, {}, pool_, {file.number(), packed.string(), ""});

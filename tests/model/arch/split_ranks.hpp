@@ -57,11 +57,7 @@ inline std::shared_ptr<const loaded_model> random_model(const std::string& famil
   for (const auto& weight : detail::wanted_weights(config)) {
     const auto at =
         detail::place_of(weight, config, family == "gpt2" ? detail::naming::gpt2 : detail::naming::hugging_face, "");
-    if (weight.vector)
-      tensors[at.name] =
-          weight.outs > 1 ? std::vector{weight.outs, weight.ins} : std::vector{std::max(at.all_outs, weight.ins)};
-    else
-      tensors[at.name] = at.transposed ? std::vector{weight.ins, at.all_outs} : std::vector{at.all_outs, weight.ins};
+    tensors[at.name] = at.form.shape(weight, at.rows.transposed);
   }
   std::mt19937 random(1);
   std::normal_distribution<float> normal(0, 0.2f);

@@ -386,7 +386,7 @@ TEST(model_files, any_rows_of_a_large_turned_matrix_can_be_read) {
   for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<float>(i);
   weight_source source;
   source.tensor = {dtype::f32, {70, 600}, std::as_bytes(std::span(data))};
-  source.outs = 500, source.ins = 70, source.first_out = 90, source.transposed = true;
+  source.outs = 500, source.ins = 70, source.rows.first_out = 90, source.rows.transposed = true;
   floats got(300 * 70);
   source.read_rows(150, 300, got.data());
   for (std::size_t row = 0; row < 300; ++row)

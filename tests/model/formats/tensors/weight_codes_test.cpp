@@ -136,8 +136,8 @@ TEST(weight_codes, may_be_read_by_columns_of_some_rows) {
   weight_source source;
   source.codes = codes_in(file, known.outs, known.ins, {.format = code_format::gptq});
   source.tensor = source.codes->codes;
-  source.outs = known.ins, source.ins = 5, source.first_in = 7;
-  source.transposed = true;
+  source.outs = known.ins, source.ins = 5, source.rows.first_in = 7;
+  source.rows.transposed = true;
   std::vector<float> rows(to_size(3 * source.ins));
   source.read_rows(10, 3, rows.data());
   for (int row = 0; row < 3; ++row)
