@@ -43,8 +43,8 @@ bool is_of_next(const model_config& config) {
 }
 
 /// Today's converter puts Qwen3-Next's q, k, v and z apart, an older one left them as they are.
-bool joins_z(const model_config& config, bool is_gguf) {
-  return is_of_next(config) && (!is_gguf || config.file.joined_qkv);
+bool joins_z(const model_config& config, naming names) {
+  return is_of_next(config) && (names != naming::gguf || config.file.joined_qkv);
 }
 
 groups_in_turn values_in_turn(const delta_config& delta) {
@@ -53,24 +53,25 @@ groups_in_turn values_in_turn(const delta_config& delta) {
 
 }  // namespace
 
-std::string_view delta_tensor(const model_config& config, bool is_gguf, std::string_view ours) {
+std::string_view delta_tensor(const model_config& config, naming names, std::string_view ours) {
+  const bool is_gguf = names == naming::gguf;
   if (config.delta.is_state_space) {
-    const auto& names = *std::ranges::find(state_space_tensors, ours, &state_space_name::ours);
-    return is_gguf ? names.gguf : is_nemotron(config) ? names.nemotron : names.granite;
+    const auto& known = *std::ranges::find(state_space_tensors, ours, &state_space_name::ours);
+    return is_gguf ? known.gguf : is_nemotron(config) ? known.nemotron : known.granite;
   }
-  if (joins_z(config, is_gguf) && (ours == qkv || ours == z)) return is_gguf ? "ssm_in" : "linear_attn.in_proj_qkvz";
+  if (joins_z(config, names) && (ours == qkv || ours == z)) return is_gguf ? "ssm_in" : "linear_attn.in_proj_qkvz";
   if (is_of_next(config) && (ours == b || ours == a)) return is_gguf ? "ssm_ba" : "linear_attn.in_proj_ba";
   if (!is_gguf)
     return ours == delta_parts::dt ? "linear_attn.dt_bias" : ours == delta_parts::decay ? "linear_attn.A_log" : ours;
   return std::ranges::find(delta_tensors, ours, &names_in_files::ours)->gguf;
 }
 
-std::optional<parts_of_heads> delta_order(const model_config& config, bool is_gguf, std::string_view ours) {
+std::optional<parts_of_heads> delta_order(const model_config& config, naming names, std::string_view ours) {
   const delta_config& delta = config.delta;
   const std::int64_t shared = delta.value_heads / delta.key_heads, values = shared * delta.value_dim;
   if (is_of_next(config) && (ours == b || ours == a))
     return parts_of_heads{.heads = delta.key_heads, .parts = {shared, shared}, .first_part = ours == a ? 1u : 0u};
-  if (joins_z(config, is_gguf) && (ours == qkv || ours == z))
+  if (joins_z(config, names) && (ours == qkv || ours == z))
     return parts_of_heads{.heads = delta.key_heads,
                           .parts = {delta.key_dim, delta.key_dim, values, values},
                           .first_part = ours == z ? 3u : 0u};
@@ -80,7 +81,7 @@ std::optional<parts_of_heads> delta_order(const model_config& config, bool is_gg
 row_order delta_order_in_class(const model_config& config, linear_kind kind) {
   const delta_config& delta = config.delta;
   if (!delta.in_turn) {
-    const auto parts = delta_order(config, false, name_of(kind));
+    const auto parts = delta_order(config, naming::hugging_face, name_of(kind));
     return parts ? row_order(*parts) : row_order();
   }
   if (kind == linear_kind::delta_out) return {};

@@ -5,6 +5,7 @@
 #include "model/formats/linear_layers.hpp"
 #include "model/formats/model_config.hpp"
 #include "model/formats/row_order.hpp"
+#include "model/formats/weight_names.hpp"
 
 namespace troupe::detail {
 
@@ -17,9 +18,9 @@ constexpr std::string_view convolution = "linear_attn.conv1d", dt = "linear_attn
 
 /// What a file calls the tensor that has such a matrix, after the layer's number and before "weight" or "bias", where
 /// it has them.
-std::string_view delta_tensor(const model_config& config, bool is_gguf, std::string_view ours);
+std::string_view delta_tensor(const model_config& config, naming names, std::string_view ours);
 /// Where that has the matrix' rows, if not as we have them: Qwen3-Next has all parts of a key head together.
-std::optional<parts_of_heads> delta_order(const model_config& config, bool is_gguf, std::string_view ours);
+std::optional<parts_of_heads> delta_order(const model_config& config, naming names, std::string_view ours);
 
 /// Where the model's class has them: a GGUF file's value heads may be in another order.
 row_order delta_order_in_class(const model_config& config, linear_kind kind);

@@ -132,8 +132,7 @@ void find_share(const wanted_weight& weight, const model_config& config, naming 
     return;
   }
   if (is_of_delta(weight.part) && !config.delta.is_state_space) {
-    if (const auto parts = delta_order(config, names == naming::gguf, weight.part))
-      into.form.all_outs = parts->all_rows();
+    if (const auto parts = delta_order(config, names, weight.part)) into.form.all_outs = parts->all_rows();
     return;
   }
   if (!kind) return;
@@ -150,7 +149,7 @@ void find_share(const wanted_weight& weight, const model_config& config, naming 
 row_order order_in_file(const wanted_weight& weight, const model_config& config, naming names) {
   if (is_of_delta(weight.part)) {
     if (config.delta.is_state_space) return {};
-    const auto parts = delta_order(config, names == naming::gguf, weight.part);
+    const auto parts = delta_order(config, names, weight.part);
     return parts ? row_order(*parts) : row_order();
   }
   const auto kind = linear_from_name(weight.part);

@@ -59,7 +59,7 @@ constexpr std::array<other_name, 7> latent_names = {{{"self_attn.q_down_proj", "
 }  // namespace
 
 std::string_view gguf_part(const model_config& config, std::int64_t layer, std::string_view ours) {
-  if (is_of_delta(ours)) return delta_tensor(config, true, ours);
+  if (is_of_delta(ours)) return delta_tensor(config, naming::gguf, ours);
   const auto kind = linear_from_name(ours);
   const bool has_one_query = config.latent.query_rank == 0 && kind == linear_kind::q;
   if (config.is_latent() && has_name(latent_names, ours) && !has_one_query) return name_in(latent_names, ours);

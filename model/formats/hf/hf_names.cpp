@@ -122,7 +122,7 @@ std::string_view shared_part(const model_config& config, linear_kind kind) {
 }  // namespace
 
 std::string_view hugging_face_part(const model_config& config, std::int64_t layer, std::string_view ours) {
-  if (is_of_delta(ours)) return delta_tensor(config, false, ours);
+  if (is_of_delta(ours)) return delta_tensor(config, naming::hugging_face, ours);
   if (!is_granite(config) && is_beside_experts(config, layer, ours))
     return shared_part(config, *linear_from_name(ours));
   if (config.latent.query_rank > 0 && has_name(of_short_queries, ours)) return name_in(of_short_queries, ours);
