@@ -48,12 +48,11 @@ column_cut cut_blocks(const tensor_split& split, std::int64_t outs) {
   return cut_columns(split, padded_outs(outs) / outs_per_block, outs_per_block);
 }
 
-output_cuts::output_cuts(const tensor_split& split, const model_config& config, bool wide)
+output_cuts::output_cuts(const tensor_split& split, const model_config& config, const head_sizes& sizes)
     : hidden(cut_blocks(split, config.hidden)),
       ffn(cut_blocks(split, config.ffn)),
       vocab(cut_blocks(split, config.vocab_size)) {
-  const std::int64_t kv_heads = wide ? config.wide.kv_heads : config.kv_heads;
-  const std::int64_t dim = wide ? config.wide.dim : config.head_dim;
+  const auto [dim, kv_heads] = sizes;
   heads = cut_columns(split, kv_heads, 1);
   q = cut_columns(split, kv_heads, config.heads / kv_heads * dim * (config.attention_gate ? 2 : 1));
   kv = cut_columns(split, kv_heads, dim);

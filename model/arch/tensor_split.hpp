@@ -51,8 +51,9 @@ column_cut cut_blocks(const tensor_split& split, std::int64_t outs);
 
 /// The columns that each rank makes of all that a decoder makes.
 struct output_cuts {
-  /// `wide`: with the heads of layers that are.
-  output_cuts(const tensor_split& split, const model_config& config, bool wide = false);
+  output_cuts(const tensor_split& split, const model_config& config, const head_sizes& sizes);
+  output_cuts(const tensor_split& split, const model_config& config)
+      : output_cuts(split, config, config.usual_heads()) {}
   const column_cut& of(linear_kind kind) const;
 
   column_cut heads;               ///< of keys and values, one a column

@@ -60,6 +60,11 @@ struct expert_config {
   std::vector<bool> dense_layers;  ///< which these are, of a mixture; empty: none
 };
 
+/// Sizes of the heads that layers of one kind have.
+struct head_sizes {
+  std::int64_t dim = 0, kv_heads = 0;
+};
+
 /// Heads of layers with the global rope, where they differ from those of layers with the local one.
 struct wide_heads {
   std::int64_t dim = 0, kv_heads = 0;  ///< 0: they do not

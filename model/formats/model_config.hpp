@@ -98,6 +98,11 @@ struct model_config {
   /// It has the heads of layers with the global rope, which differ.
   bool is_wide(std::int64_t layer) const { return wide.dim > 0 && rope_of(layer) == layer_rope::global; }
   bool has_two_kinds_of_heads() const { return wide.dim > 0; }
+  head_sizes usual_heads() const { return {head_dim, kv_heads}; }
+  /// Those of layers with the global rope: the usual ones, where there is one kind.
+  head_sizes global_heads() const {
+    return has_two_kinds_of_heads() ? head_sizes{wide.dim, wide.kv_heads} : usual_heads();
+  }
   std::int64_t head_dim_of(std::int64_t layer) const { return is_wide(layer) ? wide.dim : head_dim; }
   std::int64_t kv_heads_of(std::int64_t layer) const { return is_wide(layer) ? wide.kv_heads : kv_heads; }
   std::int64_t widest_head() const { return std::max(head_dim, wide.dim); }

@@ -15,8 +15,8 @@ cpu_attention::cpu_attention(cpu_products& products, const decoder::options& cho
     : products_(products),
       config_(products.config()),
       heads_{products.cuts(), config_.heads / config_.kv_heads, {}},
-      wide_heads_{output_cuts(chosen.split, config_, config_.has_two_kinds_of_heads()),
-                  config_.heads / std::max<std::int64_t>(config_.wide.kv_heads, 1),
+      wide_heads_{output_cuts(chosen.split, config_, config_.global_heads()),
+                  config_.heads / config_.global_heads().kv_heads,
                   {}},
       kv_(config_, chosen.split, chosen.first_layer, chosen.layers, chosen.blocks, chosen.kv),
       angles_(config_, chosen) {

@@ -7,11 +7,12 @@
 #include "base/to_size.hpp"
 
 namespace troupe {
-attention_pass::attention_pass(const model_config& config, std::int64_t most_positions, int threads, bool wide)
+attention_pass::attention_pass(const model_config& config, const head_sizes& sizes, std::int64_t most_positions,
+                               int threads)
     : config_(config),
-      kv_heads_(wide ? config.wide.kv_heads : config.kv_heads),
+      kv_heads_(sizes.kv_heads),
       most_positions_(rounded_up(most_positions, 16)),
-      dim_(wide ? config.wide.dim : config.head_dim),
+      dim_(sizes.dim),
       dim_stride_(rounded_up(dim_, 16)),
       transposed_stride_(most_positions_ + 16),
       factor_(config.score_cap > 0 ? 1.0f : 1.0f / config.score_divisor()) {
@@ -25,8 +26,8 @@ attention_pass::attention_pass(const model_config& config, std::int64_t most_pos
 }
 
 std::int64_t attention_pass::scratch_floats(const model_config& config, std::int64_t most_positions) {
-  const auto floats = [&](std::int64_t head_dim) { return lay_out(head_dim, most_positions, nullptr).floats; };
-  return floats(config.head_dim) + (config.has_two_kinds_of_heads() ? floats(config.wide.dim) : 0);
+  const auto floats = [&](const head_sizes& sizes) { return lay_out(sizes.dim, most_positions, nullptr).floats; };
+  return floats(config.usual_heads()) + (config.has_two_kinds_of_heads() ? floats(config.global_heads()) : 0);
 }
 
 attention_pass::scratch attention_pass::lay_out(std::int64_t head_dim, std::int64_t most_positions, float* memory) {

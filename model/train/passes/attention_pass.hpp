@@ -13,8 +13,8 @@ namespace troupe {
 /// time. One task is a segment and a kv head, with all query heads that share it.
 class attention_pass {
  public:
-  /// `wide`: of layers whose heads are.
-  attention_pass(const model_config& config, std::int64_t most_positions, int threads, bool wide = false);
+  /// Of layers whose heads have these sizes.
+  attention_pass(const model_config& config, const head_sizes& sizes, std::int64_t most_positions, int threads);
 
   /// That each thread has, for the widest heads.
   static std::int64_t scratch_floats(const model_config& config, std::int64_t most_positions);

@@ -8,10 +8,10 @@ cpu_train_attention::cpu_train_attention(cpu_train_rows& rows)
     : rows_(rows),
       config_(rows.config()),
       scratch_(rows.scratch()),
-      pass_(config_, rows.options().most_positions, rows.with().pool.threads()) {
+      pass_(config_, config_.usual_heads(), rows.options().most_positions, rows.with().pool.threads()) {
   const train_pass::options& chosen = rows.options();
   if (config_.has_two_kinds_of_heads())
-    wide_pass_.emplace(config_, chosen.most_positions, rows.with().pool.threads(), true);
+    wide_pass_.emplace(config_, config_.global_heads(), chosen.most_positions, rows.with().pool.threads());
   if (config_.sharing_layers == 0) return;
   for (shared_rows& each : shared_)
     for (row_memory* memory : {&each.k, &each.v, &each.dk, &each.dv})

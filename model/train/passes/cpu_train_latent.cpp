@@ -9,7 +9,7 @@ cpu_train_latent::cpu_train_latent(cpu_train_rows& rows)
       config_(rows.config()),
       latent_(config_.latent),
       scratch_(rows.scratch()),
-      pass_(config_, rows.options().most_positions, rows.with().pool.threads()) {}
+      pass_(config_, config_.usual_heads(), rows.options().most_positions, rows.with().pool.threads()) {}
 
 void cpu_train_latent::forward(const layer_rows& at, float_rows out) {
   using enum linear_kind;

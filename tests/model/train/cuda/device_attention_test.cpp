@@ -42,7 +42,7 @@ void add_rows(results& all, const float* from, std::int64_t rows, std::int64_t w
 results on_the_processor(const attention_case& c) {
   thread_pool pool(1);
   const compute with{pool, kernels()};
-  attention_pass pass(c.config, 130, 1);
+  attention_pass pass(c.config, c.config.usual_heads(), 130, 1);
   trained_layer layer;
   layer.q_norm.weight = c.q_norm.data(), layer.k_norm.weight = c.k_norm.data();
   const std::int64_t q_stride = train_stride(c.q_width), kv_stride = train_stride(c.kv_width);
