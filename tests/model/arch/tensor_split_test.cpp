@@ -1,5 +1,6 @@
 // Promise 1 over ranks: what several decoders with parts of every matrix make together is what one makes, bit for bit.
 #include "base/error.hpp"
+#include "tests/base/places.hpp"
 #include "tests/model/arch/split_ranks.hpp"
 
 namespace troupe {
