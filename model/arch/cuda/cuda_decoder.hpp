@@ -5,14 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "model/arch/cuda/device_adapters.hpp"
-#include "model/arch/cuda/device_angles.hpp"
-#include "model/arch/cuda/device_experts.hpp"
-#include "model/arch/cuda/device_gather.hpp"
+#include "model/arch/cuda/cuda_attention.hpp"
+#include "model/arch/cuda/cuda_mlp.hpp"
+#include "model/arch/cuda/cuda_products.hpp"
 #include "model/arch/cuda/device_weights.hpp"
 #include "model/arch/cuda/pass_tables.hpp"
 #include "model/arch/decoder.hpp"
-#include "model/ops/cuda/library_products.hpp"
 
 namespace troupe {
 
@@ -38,52 +36,13 @@ class cuda_decoder final : public decoder {
   std::string remark() const override { return remark_; }
 
  private:
-  /// One linear layer of some that share their input, and where its outputs go.
-  struct linear_product {
-    linear_kind kind;
-    const linear_weights& weights;
-    float_rows to;
-    bool accumulate = false;
-  };
-
   bool is_first() const { return options_.first_layer == 0; }
   bool is_last() const { return options_.first_layer + options_.layers == model_->config.layers; }
   void use() const { cuda::use_device(options_.device.gpu); }
-  float_rows made_part(const linear_product& product) const;
-  std::int64_t most_gathered_floats() const;
-  cuda::row_codes codes_for(std::span<const linear_product> products) const;
-  bool read_floats(const pass_shape& shape, std::span<const linear_product> products) const;
-  cuda::kv_layer cache_of(std::int64_t layer) const;
-  void take_library();
-
+  cuda_products::room room_asked() const;
   void run_decode(const pass_shape& shape);
   void run_pass(const pass_shape& shape);
-  void attend(const pass_shape& shape, std::int64_t layer);
-  void feed_forward(const pass_shape& shape, std::int64_t layer);
-  void mix_experts(const pass_shape& shape, std::int64_t layer);
-  bool multiply_gated(const pass_shape& shape, std::span<const linear_product> inner, bool floats,
-                      cuda::row_codes& codes);
-  void activate(const pass_shape& shape, const cuda::row_codes& codes, bool floats);
-  void place_heads(const pass_shape& shape, std::int64_t layer);
-  void attend_heads(const pass_shape& shape, std::int64_t layer);
-  /// normed = the norm of rows of hidden, of those that `gather` names where it is not null; without `floats` there are
-  /// only codes of it.
-  void normalize(int rows, const norm_weights& norm, const std::int32_t* gather, const cuda::row_codes& codes,
-                 bool floats);
-  /// What attention and mlp read. Without norms before them that is hidden itself, of which normalize makes codes.
-  float_rows read_rows() const {
-    return rows_of(model_->config.input_norms ? normed_ : hidden_, model_->config.hidden);
-  }
-  void normalize_heads(const pass_shape& shape, const norm_weights& norm, float_rows heads, const column_cut& cut);
-  /// What a layer adds to hidden: made there, or aside where it is normalized first.
-  linear_product output_product(linear_kind kind, const linear_weights& weights) const;
-  void finish_output(const pass_shape& shape, const norm_weights& norm);
-  void multiply(const pass_shape& shape, std::int64_t layer, float_rows x, std::int64_t ins,
-                std::span<const linear_product> products);
-  void multiply(const pass_shape& shape, std::int64_t layer, float_rows x, std::int64_t ins,
-                std::span<const linear_product> products, const cuda::row_codes& codes);
-  void add_adapters(const pass_shape& shape, std::int64_t layer, float_rows x, std::int64_t ins,
-                    std::span<const linear_product> products);
+  void embed_rows(const pass_shape& shape);
 
   // cuda_decoder_outputs.cpp
   float* lend(std::size_t rows, std::int64_t stride);
@@ -93,20 +52,14 @@ class cuda_decoder final : public decoder {
   void finish(std::initializer_list<std::span<const int>> lists, const cuda::row_codes& codes, Take take);
 
   cuda::stream stream_;
-  output_cuts cuts_;
   device_weights weights_;
-  device_adapters adapters_;
   pass_tables tables_;
-  device_angles angles_;
-  std::int64_t heads_width_, kv_width_;  ///< columns of all heads' queries, and keys
-  int picked_rows_;                      ///< at a time, whose logits are made
-  device_gather gather_;
-  cuda::device_buffer<float> hidden_, normed_, q_, k_, v_, mixed_, gate_, up_, between_, scratch_, logits_;
-  cuda::device_buffer<std::byte> kv_;  ///< [layers, blocks, heads that are this rank's]
-  cuda::coded_rows codes_;
-  device_experts experts_;                           ///< of a mixture
-  std::unique_ptr<cuda::library_products> library_;  ///< null: our own kernels serve alone
+  int picked_rows_;  ///< at a time, whose logits are made
+  cuda_products products_;
+  cuda_attention attention_;
+  cuda_mlp mlp_;
   std::string remark_;
+  cuda::device_buffer<float> logits_;
   cuda::pinned_buffer<std::int32_t> picked_, largest_;
   cuda::device_buffer<std::int32_t> picked_on_device_, largest_on_device_;
   cuda::pinned_buffer<float> lent_;
