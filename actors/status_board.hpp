@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <initializer_list>
 #include <map>
 #include <mutex>
@@ -67,6 +68,11 @@ class status_board {
   std::map<replica_id, replica_figures> replicas() const {
     const std::lock_guard lock(mutex_);
     return replicas_;
+  }
+  std::size_t ready_replicas() const {
+    const std::lock_guard lock(mutex_);
+    return static_cast<std::size_t>(
+        std::ranges::count_if(replicas_, [](const auto& each) { return each.second.ready; }));
   }
   void post_fine_tunes(std::map<std::string, fine_tune_figures> by_job) {
     const std::lock_guard lock(mutex_);

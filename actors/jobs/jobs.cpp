@@ -151,10 +151,11 @@ void jobs_state::pump() {
 }
 
 bool jobs_state::has_room() const {
-  if (in_flight_.size() >= parts_.in_flight || outputs_.is_full()) return false;
+  const std::size_t replicas = std::max<std::size_t>(parts_.board->ready_replicas(), 1);
+  if (in_flight_.size() >= replicas * parts_.in_flight || outputs_.is_full()) return false;
   std::size_t answers = 0;
   for (const auto& [request, line] : in_flight_) answers += line.answers;
-  return answers < parts_.answers_in_flight;
+  return answers < replicas * parts_.answers_in_flight;
 }
 
 void jobs_state::begin(line next) {

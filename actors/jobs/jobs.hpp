@@ -28,8 +28,8 @@ struct jobs_parts {
   std::function<void(const std::string& line)> say = [](const std::string&) {};
   batch_queue::options queue = {};
   unrecorded_outputs::options unrecorded = {};
-  std::size_t in_flight = 512;                            ///< lines: enough to fill the batches
-  std::size_t answers_in_flight = 1 << 13;                ///< of all of them; a line may ask for many
+  std::size_t in_flight = 512;                            ///< lines for each replica: enough to fill its batches
+  std::size_t answers_in_flight = 1 << 13;                ///< of all of these; a line may ask for many
   std::size_t record_at_once = 256;                       ///< outputs in one transaction, at most
   duration record_after = std::chrono::milliseconds(20);  ///< outputs are written after so long, even if they are fewer
   duration post_interval = std::chrono::milliseconds(200);      ///< between updates of the board

@@ -59,6 +59,7 @@ scheduler_state::handle::behavior_type scheduler_state::make_behavior() {
         pump();
       },
       [this](wake) {
+        report_due_ = false;
         report();
         pump();
       },
@@ -158,7 +159,6 @@ void scheduler_state::refuse_all_with(adapter_version version, const std::string
 void scheduler_state::give_back_all_with(adapter_version version, const std::string& error) {
   auto returned = as_routed_requests(requests_->give_up_all_with(version));
   unloadable_[version] = clock_.now() + parts_.unloadable_for;
-  tell_after(self_, parts_.unloadable_for, wake{});
   report();
   tell(parts_.router, requests_returned{parts_.replica, std::move(returned), error});
 }

@@ -120,7 +120,7 @@ class scheduler_state {
   std::vector<request_id> ended_;  ///< once for each answer; to be told to the router
 
   scheduler_meter meter_;
-  bool report_due_ = false;
+  bool report_due_ = false;  ///< a wake is on its way
 };
 
 template <message M>

@@ -18,10 +18,13 @@ void scheduler_meter::note_steps(std::size_t in_flight, std::size_t most, instan
 }
 
 bool scheduler_meter::note_report(instant now) {
-  const std::uint64_t told = figures_.tokens - std::exchange(tokens_reported_, figures_.tokens);
-  const double seconds = seconds_of(now - std::exchange(reported_, now));
-  if (seconds > 0) figures_.tokens_per_second = static_cast<double>(told) / seconds;
-  return told > 0;
+  constexpr duration worth_a_rate = std::chrono::milliseconds(50);
+  if (const duration passed = now - rated_; passed >= worth_a_rate) {
+    const std::uint64_t told = figures_.tokens - std::exchange(tokens_rated_, figures_.tokens);
+    figures_.tokens_per_second = static_cast<double>(told) / seconds_of(passed);
+    rated_ = now;
+  }
+  return figures_.tokens_per_second > 0 || tokens_rated_ < figures_.tokens;
 }
 
 }  // namespace troupe

@@ -154,7 +154,7 @@ class journal {
   std::size_t remove_unsealed(std::chrono::seconds age, std::size_t limit = 100);
   /// Deletes lines, outputs and events of removed jobs: about so many bytes, and each counts as one page at least.
   /// Nobody can use the journal meanwhile, and a job may have a million of them, or gigabytes, so this is done piece by
-  /// piece. Returns whether there are more.
+  /// piece; and so is the file made smaller then. Returns whether there is more to do.
   bool sweep(std::size_t bytes = 16 << 20);
 
   /// Writes what changes nothing: throws journal_failure where nothing can be written.
@@ -172,6 +172,7 @@ class journal {
   std::uint32_t begin_reign();
 
  private:
+  bool give_back(std::size_t bytes);
   std::int64_t now() const;
   std::int64_t expiry_now();
   std::optional<std::int64_t> last_expiry() const;

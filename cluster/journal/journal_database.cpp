@@ -97,6 +97,7 @@ database::database(const std::filesystem::path& file) : file_(file) {
     execute("PRAGMA foreign_keys = ON");
     execute("PRAGMA trusted_schema = OFF");  // the file may have been damaged, or made, by anyone
     execute("PRAGMA cell_size_check = ON");
+    execute("PRAGMA auto_vacuum = INCREMENTAL");  // of a new journal; journal::sweep makes use of it
     execute("PRAGMA journal_mode = WAL");
     execute("PRAGMA synchronous = NORMAL");
     execute("PRAGMA journal_size_limit = 67108864");

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/clock.hpp"
 #include "base/to_size.hpp"
 #include "cluster/journal/journal.hpp"
@@ -114,12 +116,23 @@ void journal::tell_removed() {
 
 bool journal::sweep(std::size_t bytes) {
   const std::int64_t job = db_->number_of("SELECT number FROM jobs WHERE state = " TROUPE_REMOVED " LIMIT 1");
-  if (job == 0) return false;
+  if (job == 0) return give_back(bytes);
   transaction change(*db_, transaction::kind::quick);
   for (const auto& table : tables_of_jobs) bytes -= std::min(bytes, delete_rows(*db_, table, job, bytes));
   if (bytes > 0) (db_->prepare("DELETE FROM jobs WHERE number = ?") << job).run();
   change.commit();
   return true;
+}
+
+/// To the disk, from the file's end. A quarter stays for what comes. Journals of earlier builds keep all that they ever
+/// took.
+bool journal::give_back(std::size_t bytes) {
+  constexpr std::int64_t page_bytes = 4096, least = (1 << 20) / page_bytes;
+  const auto unused = [&] { return db_->number_of("PRAGMA freelist_count"); };
+  const std::int64_t before = unused();
+  if (before < std::max(least, db_->number_of("PRAGMA page_count") / 4)) return false;
+  db_->execute(fmt::format("PRAGMA incremental_vacuum({})", bytes / page_bytes).c_str());
+  return unused() < before;
 }
 
 /// Begins where the clock of an earlier life stood, since that time is certainly over.

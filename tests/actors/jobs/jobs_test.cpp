@@ -338,6 +338,26 @@ TEST_F(jobs, keeps_so_many_lines_in_flight) {
   EXPECT_EQ(now.wait("job-1")["ok"], 10);
 }
 
+TEST_F(jobs, keeps_so_many_lines_in_flight_for_each_replica) {
+  head now(folder_, prompts_, [](jobs_parts& parts) { parts.in_flight = 2; });
+  const auto post = [&](int replica, bool ready) {
+    replica_figures figures;
+    figures.ready = ready;
+    now.board->post_replica(replica_id(static_cast<std::uint32_t>(replica)), figures);
+  };
+  post(1, true), post(2, false), post(3, true);
+  now.submit("job-1", lines(10));
+  std::vector<begin_request> open;
+  for (int i = 0; i < 4; ++i) open.push_back(now.next());
+  now.get("job.list", json::object());
+  EXPECT_EQ(now.waiting(), 0u);
+  post(2, true);
+  head::answer(open.front());
+  for (int i = 0; i < 3; ++i) (void)now.next();
+  now.get("job.list", json::object());
+  EXPECT_EQ(now.waiting(), 0u);
+}
+
 TEST_F(jobs, keeps_so_many_answers_in_flight_however_many_lines_there_may_be) {
   head now(folder_, prompts_, [](jobs_parts& parts) { parts.answers_in_flight = 2; });
   now.submit("job-1", lines(3));

@@ -41,5 +41,24 @@ TEST(scheduler_meter, tells_the_tokens_of_a_second_between_two_reports) {
   EXPECT_EQ(meter.read().tokens, 30u);
 }
 
+TEST(scheduler_meter, makes_no_rate_of_reports_that_come_one_after_the_other) {
+  scheduler_meter meter;
+  manual_clock clock;
+  const auto report_after = [&](int milliseconds, int tokens) {
+    for (int i = 0; i < tokens; ++i) meter.note_token();
+    clock.advance(std::chrono::milliseconds(milliseconds));
+    return meter.note_report(clock.now());
+  };
+  EXPECT_TRUE(report_after(1000, 100));
+  EXPECT_TRUE(report_after(1, 8));
+  EXPECT_TRUE(report_after(0, 0));
+  EXPECT_EQ(meter.read().tokens_per_second, 100);
+  EXPECT_TRUE(report_after(99, 2));
+  EXPECT_EQ(meter.read().tokens_per_second, 100) << "ten in 100 ms";
+  EXPECT_TRUE(report_after(1, 0)) << "at rest, but nothing says so yet";
+  EXPECT_FALSE(report_after(100, 0));
+  EXPECT_EQ(meter.read().tokens_per_second, 0);
+}
+
 }  // namespace
 }  // namespace troupe::test

@@ -331,6 +331,25 @@ TEST_F(the_journal, gives_the_room_of_long_outputs_back_in_pieces_of_few) {
   EXPECT_EQ(rows_of("outputs") + rows_of("lines") + rows_of("jobs"), 0);
 }
 
+TEST_F(the_journal, takes_no_more_of_the_disk_than_what_is_kept_once_jobs_are_removed) {
+  open();
+  accepted("a", 40);
+  for (std::uint64_t i = 0; i < 40; ++i) (void)record("a", i, std::string(100'000, 'x'), true);
+  const auto on_disk = [&] {
+    book.reset();
+    return std::filesystem::file_size(options.file);
+  };
+  EXPECT_GT(on_disk(), 4'000'000u);
+  open();
+  ASSERT_TRUE(*book->remove("a"));
+  int pieces = 0;
+  while (book->sweep(1 << 20)) ++pieces;
+  EXPECT_GT(pieces, 5) << "four of the job, and some of the file";
+  EXPECT_LT(on_disk(), 1'500'000u);
+  open();
+  EXPECT_FALSE(book->sweep());
+}
+
 TEST_F(the_journal, lets_the_oldest_that_is_over_go_for_a_new_one) {
   options.max_jobs = 3;
   open();
