@@ -1,11 +1,11 @@
 #include "actors/requests/gateway.hpp"
 
 #include <algorithm>
-#include <deque>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "actors/requests/waiting_requests.hpp"
 #include "base/error.hpp"
 #include "base/to_size.hpp"
 #include "model/engine/sampling/stop_matcher.hpp"
@@ -54,10 +54,6 @@ class gateway_state {
     std::vector<text_state> answers;
     std::size_t left = 0;  ///< answers that have not ended
   };
-  struct waiting {
-    begin_request request;
-    instant since, until;
-  };
 
   std::optional<adapter_version> version_for(const begin_request& request) const;
   void begin(begin_request& request);
@@ -80,8 +76,7 @@ class gateway_state {
   actor_clock clock_{self_};
 
   std::unordered_map<request_id, running> running_;
-  std::unordered_map<std::string, std::deque<waiting>> waiting_;  ///< by the adapter's name
-  std::size_t waiting_count_ = 0;
+  waiting_requests waiting_;  ///< for adapters
   std::uint64_t requests_ = 0, prompt_tokens_ = 0, answer_tokens_ = 0, refused_ = 0, cancelled_ = 0;
   bool report_due_ = false;
 };
@@ -169,26 +164,21 @@ void gateway_state::start(begin_request& request, adapter_version version, insta
 
 /// Asks the adapter store, which may find a folder of that name.
 void gateway_state::wait_for_adapter(begin_request& request) {
-  if (waiting_count_ >= parts_.max_waiting)
+  if (waiting_.size() >= parts_.max_waiting)
     return refuse(request, {.error = "too many requests wait for adapters: try again later",
                             .cause = refusal_cause::full,
                             .retry_after = std::chrono::seconds(1)});
   const instant now = clock_.now();
   const std::string adapter = request.adapter;
-  auto& queue = waiting_[adapter];
-  if (queue.empty()) tell(parts_.store, find_adapter{adapter, handle(self_)});
-  queue.push_back({std::move(request), now, now + parts_.longest_wait});
-  ++waiting_count_;
+  const bool is_first = waiting_.add(std::move(request), now, now + parts_.longest_wait);
+  if (is_first) tell(parts_.store, find_adapter{adapter, handle(self_)});
   tell_after(self_, parts_.longest_wait, wake{});
 }
 
 /// Where something else is wrong than that there is no room, nobody knows when to come back: a batch job's line that
 /// hears this must hold no other job up.
 void gateway_state::take_found(const adapter_found& found) {
-  auto queue = waiting_.extract(found.name);
-  if (!queue) return;
-  waiting_count_ -= queue.mapped().size();
-  for (waiting& each : queue.mapped()) {
+  for (waiting_requests::waiting& each : waiting_.take(found.name)) {
     if (const auto version = version_for(each.request))
       start(each.request, *version, each.since);
     else if (found.may_pass)
@@ -200,14 +190,8 @@ void gateway_state::take_found(const adapter_found& found) {
 }
 
 void gateway_state::end_overdue() {
-  const instant now = clock_.now();
-  for (auto& [adapter, queue] : waiting_)
-    while (!queue.empty() && queue.front().until <= now) {
-      refuse(queue.front().request, {.error = fmt::format("adapter {}: was not ready in time: try again", adapter)});
-      queue.pop_front();
-      --waiting_count_;
-    }
-  std::erase_if(waiting_, [](const auto& each) { return each.second.empty(); });
+  for (const begin_request& each : waiting_.take_overdue(clock_.now()))
+    refuse(each, {.error = fmt::format("adapter {}: was not ready in time: try again", each.adapter)});
 }
 
 void gateway_state::refuse(const begin_request& request, request_refused why) {
@@ -222,11 +206,7 @@ void gateway_state::end(request_id id) {
     ++cancelled_;
     return tell(parts_.router, cancel_request{id});
   }
-  for (auto& [adapter, queue] : waiting_) {
-    const auto found = std::erase_if(queue, [&](const waiting& each) { return each.request.id == id; });
-    waiting_count_ -= found;
-    cancelled_ += found;
-  }
+  cancelled_ += waiting_.remove(id);
 }
 
 // --- answers ---
@@ -306,10 +286,8 @@ void gateway_state::stop() {
     why.request = id;
     request.listener->on_refused(why);
   }
-  for (auto& [adapter, queue] : waiting_)
-    for (waiting& each : queue) refuse(each.request, why);
+  for (const begin_request& each : waiting_.take_all()) refuse(each, why);
   running_.clear();
-  waiting_.clear();
   self_->quit();
 }
 
@@ -324,7 +302,7 @@ void gateway_state::report() {
       "gateway",
       fmt::format(R"({{"running":{},"waiting_for_adapters":{},"requests":{},"refused":{},"cancelled":{},)"
                   R"("prompt_tokens":{},"answer_tokens":{}}})",
-                  running_.size(), waiting_count_, requests_, refused_, cancelled_, prompt_tokens_, answer_tokens_));
+                  running_.size(), waiting_.size(), requests_, refused_, cancelled_, prompt_tokens_, answer_tokens_));
 }
 
 gateway_actor spawn_gateway(caf::actor_system& system, gateway_parts parts) {
