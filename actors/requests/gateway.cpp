@@ -8,7 +8,7 @@
 #include "actors/requests/waiting_requests.hpp"
 #include "base/error.hpp"
 #include "base/to_size.hpp"
-#include "model/engine/sampling/stop_matcher.hpp"
+#include "model/engine/sampling/certain_text.hpp"
 #include "model/text/model_text.hpp"
 
 namespace troupe {
@@ -38,8 +38,7 @@ class gateway_state {
 
  private:
   struct text_state {
-    stream_decoder decoder;
-    stop_matcher stops;
+    certain_text text;
     std::uint64_t tokens = 0;
     bool begun = false, ended = false;
   };
@@ -150,9 +149,10 @@ void gateway_state::start(begin_request& request, adapter_version version, insta
   if (version != no_adapter) started.hold = parts_.adapters->hold(version);
   const tokenizer& tokens = parts_.prompts->tokens();
   const bool has_form{request.engine.sampling.constraint};
-  const stream_decoder decoder(tokens, request.skip_special, begins_text(tokens, sequence.prompt, has_form));
-  const stop_matcher stops(request.engine.sampling.stop, request.keep_stop);
-  for (std::int32_t i = 0; i < sequence.answers; ++i) started.answers.push_back({decoder, stops});
+  const bool begins = begins_text(tokens, sequence.prompt, has_form);
+  const certain_text nothing_yet(stream_decoder(tokens, request.skip_special, begins),
+                                 stop_matcher(request.engine.sampling.stop, request.keep_stop));
+  for (std::int32_t i = 0; i < sequence.answers; ++i) started.answers.push_back({nothing_yet});
   started.left = started.answers.size();
   prompt_tokens_ += sequence.prompt.size();
   running_.insert_or_assign(request.id, std::move(started));
@@ -219,7 +219,7 @@ void gateway_state::take_tokens(answer_tokens& brought) {
   text_state& answer = request.answers[to_size(brought.index)];
   if (answer.ended) return;
   answer_part part = read_tokens(request, answer, brought);
-  const bool stopped = answer.stops.stopped() && !brought.end;
+  const bool stopped = answer.text.stopped() && !brought.end;
   const bool says = part.end || !part.tokens.empty() || !part.text.empty() || !part.scored.empty();
   if (says && !std::exchange(answer.begun, true)) part.adapter = request.adapter;
   const std::shared_ptr<answer_listener> listener = request.listener;
@@ -236,11 +236,10 @@ answer_part gateway_state::read_tokens(const running& request, text_state& answe
   part.index = brought.index;
   part.timing = brought.timing;
   part.scored = std::move(brought.scored);
-  for (std::size_t i = 0; i < brought.tokens.size() && !answer.stops.stopped(); ++i) {
+  for (std::size_t i = 0; i < brought.tokens.size() && !answer.text.stopped(); ++i) {
     ++answer_tokens_;
     ++answer.tokens;
-    const std::string text =
-        answer.stops.push(answer.decoder.push(brought.tokens[i]), answer.tokens > request.min_tokens);
+    const std::string text = answer.text.push(brought.tokens[i], answer.tokens > request.min_tokens);
     if (answer.tokens <= request.skip_tokens) continue;
     part.text += text;
     part.tokens.push_back(brought.tokens[i]);
@@ -252,16 +251,13 @@ answer_part gateway_state::read_tokens(const running& request, text_state& answe
 
 /// Where a text of `stop` or what was brought ends the answer.
 void gateway_state::end_part(answer_part& part, const running& request, text_state& answer, answer_tokens& brought) {
-  if (answer.stops.stopped()) {
+  if (answer.text.stopped()) {
     part.end = answer_end{"stop", request.prompt_tokens, request.adapter};
-    part.end->stopped_by.text = *answer.stops.matched();
+    part.end->stopped_by.text = *answer.text.matched();
   } else if (brought.end) {
     const bool by_stop_token = brought.ending && contains(request.stop_tokens, brought.ending->token);
-    std::string rest;
-    if (by_stop_token && request.keep_stop) rest = answer.decoder.push(brought.ending->token);
-    rest += answer.decoder.finish();
-    part.text += answer.stops.push(rest, answer.tokens > request.min_tokens);
-    part.text += answer.stops.finish();
+    const bool keeps_token = by_stop_token && request.keep_stop;
+    part.text += answer.text.finish(keeps_token ? std::optional(brought.ending->token) : std::nullopt);
     part.end = answer_end{std::string(name_of(*brought.end)), request.prompt_tokens, request.adapter,
                           std::move(brought.ending)};
     if (by_stop_token) part.end->stopped_by.token = part.end->token->token;
