@@ -1,5 +1,6 @@
 #include "actors/adapters/adapter_store.hpp"
 
+#include <cassert>
 #include <deque>
 #include <functional>
 #include <iterator>
@@ -60,6 +61,7 @@ class adapter_store_state {
  private:
   /// Called when the journal has a change, or has refused it.
   using continuation = std::function<void(const std::optional<command_answer>& refusal)>;
+  using journal_use = std::function<void(journal&)>;
   struct change {
     std::uint64_t ticket = 0;
     adapter_directory::snapshot snapshot;
@@ -90,12 +92,12 @@ class adapter_store_state {
   void spread(const adapter_shelf::candidate& adapter, std::function<void()> then);
   void take_prepared(const adapter_prepared& prepared);
   void end_overdue();
-  void finish(command_answer answer, std::function<void(command_answer)> tell_asker);
+  void finish(command_answer answer, std::function<void(command_answer)> tell_asker, journal_use together_with = {});
   std::string carry_out(const client_command& command);
   void find(const find_adapter& wanted);
   bool is_used(adapter_version version) const;
-  void save_then(continuation then);
-  void save_changes();
+  void save_then(continuation then, journal_use together_with = {});
+  void save_changes(journal_use together_with = {});
   void take_saved(const catalogue_saved& saved);
   void show_files_that_came_back();
   void show(adapter_directory::snapshot published, const adapter_shelf::summary& shown);
@@ -104,7 +106,6 @@ class adapter_store_state {
   adapter_store_parts parts_;
   std::optional<change> saving_;                  ///< what the journal is writing
   std::vector<continuation> next_;                ///< what follows when the changes after that are written
-  std::function<void(journal&)> together_with_;   ///< what is written together with these
   std::deque<turn> turns_;                        ///< what waits for what is being saved
   std::map<std::uint64_t, spreading> spreading_;  ///< by ticket
   std::uint64_t ticket_ = 0;
@@ -144,11 +145,13 @@ void adapter_store_state::run(const command_call& call) {
   finish(answer_of([&] { return carry_out(call.command); }), call.answer);
 }
 
-/// Answers once the journal has what the answer says.
-void adapter_store_state::finish(command_answer answer, std::function<void(command_answer)> tell_asker) {
-  save_then([answer = std::move(answer), tell_asker = std::move(tell_asker)](const auto& refusal) {
+/// Answers once the journal has what the answer says. `together_with`: what else it is to have then, or neither.
+void adapter_store_state::finish(command_answer answer, std::function<void(command_answer)> tell_asker,
+                                 journal_use together_with) {
+  auto tell_outcome = [answer = std::move(answer), tell_asker = std::move(tell_asker)](const auto& refusal) {
     tell_asker(refusal && !answer.is_refused() ? *refusal : answer);
-  });
+  };
+  save_then(std::move(tell_outcome), std::move(together_with));
 }
 
 /// A folder that is named, or found under the adapter's name, is published; otherwise a version is loaded again.
@@ -183,19 +186,21 @@ void adapter_store_state::publish(const publish_adapter& asked) {
 }
 
 void adapter_store_state::make_version(const adapter_shelf::candidate& copy, const publish_adapter& asked) {
-  const auto publish_copy = [&] {
+  journal_use together_with;
+  command_answer made = answer_of([&] {
     if (!asked.is_wanted()) {
       parts_.shelf->give_up(copy);
       refuse("{}: nobody wants it any more", copy.name);
     }
     const std::string version = parts_.shelf->publish(copy).full_name();
     if (asked.write_with_it)
-      together_with_ = [write = asked.write_with_it, version](journal& book) { write(book, version); };
+      together_with = [write = asked.write_with_it, version](journal& book) { write(book, version); };
     return version;
-  };
-  finish(answer_of(publish_copy), [answer = asked.answer](const command_answer& outcome) {
-    answer({.full_name = outcome.result, .error = outcome.error, .fault = outcome.fault});
   });
+  const auto tell_asker = [answer = asked.answer](const command_answer& outcome) {
+    answer({.full_name = outcome.result, .error = outcome.error, .fault = outcome.fault});
+  };
+  finish(std::move(made), tell_asker, std::move(together_with));
 }
 
 /// A version that something else is written with may be refused by that. It is saved alone, so that nobody else's
@@ -273,18 +278,19 @@ bool adapter_store_state::is_used(adapter_version version) const {
   return shown && parts_.adapters->resolve(shown->full_name) == version;
 }
 
-/// Calls `then` at once if nothing has changed and nothing is being saved.
-void adapter_store_state::save_then(continuation then) {
+/// Calls `then` at once if nothing has changed and nothing is being saved. `together_with` comes in a turn of its own,
+/// in which nothing is.
+void adapter_store_state::save_then(continuation then, journal_use together_with) {
+  assert(!saving_ || !together_with);
   next_.push_back(std::move(then));
-  if (!saving_) save_changes();
+  if (!saving_) save_changes(std::move(together_with));
 }
 
 /// Files are removed only when the journal has all changes: otherwise, if the head died in between, there would be
 /// versions without files.
-void adapter_store_state::save_changes() {
+void adapter_store_state::save_changes(journal_use together_with) {
   parts_.shelf->forget_unloaded([this](adapter_version version) { return is_used(version); });
   auto then = std::exchange(next_, {});
-  auto together_with = std::exchange(together_with_, nullptr);
   catalogue_records changes = parts_.shelf->take_changes();
   if (!changes.empty() || together_with) {
     saving_ = change{.ticket = ++ticket_,

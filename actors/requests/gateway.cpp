@@ -1,14 +1,14 @@
 #include "actors/requests/gateway.hpp"
 
 #include <algorithm>
-#include <deque>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "actors/requests/waiting_requests.hpp"
 #include "base/error.hpp"
 #include "base/to_size.hpp"
-#include "model/engine/sampling/stop_matcher.hpp"
+#include "model/engine/sampling/certain_text.hpp"
 #include "model/text/model_text.hpp"
 
 namespace troupe {
@@ -38,8 +38,7 @@ class gateway_state {
 
  private:
   struct text_state {
-    stream_decoder decoder;
-    stop_matcher stops;
+    certain_text text;
     std::uint64_t tokens = 0;
     bool begun = false, ended = false;
   };
@@ -53,10 +52,6 @@ class gateway_state {
     bool keep_stop = false;             ///< what the request itself stops at is part of the text
     std::vector<text_state> answers;
     std::size_t left = 0;  ///< answers that have not ended
-  };
-  struct waiting {
-    begin_request request;
-    instant since, until;
   };
 
   std::optional<adapter_version> version_for(const begin_request& request) const;
@@ -80,8 +75,7 @@ class gateway_state {
   actor_clock clock_{self_};
 
   std::unordered_map<request_id, running> running_;
-  std::unordered_map<std::string, std::deque<waiting>> waiting_;  ///< by the adapter's name
-  std::size_t waiting_count_ = 0;
+  waiting_requests waiting_;  ///< for adapters
   std::uint64_t requests_ = 0, prompt_tokens_ = 0, answer_tokens_ = 0, refused_ = 0, cancelled_ = 0;
   bool report_due_ = false;
 };
@@ -155,9 +149,10 @@ void gateway_state::start(begin_request& request, adapter_version version, insta
   if (version != no_adapter) started.hold = parts_.adapters->hold(version);
   const tokenizer& tokens = parts_.prompts->tokens();
   const bool has_form{request.engine.sampling.constraint};
-  const stream_decoder decoder(tokens, request.skip_special, begins_text(tokens, sequence.prompt, has_form));
-  const stop_matcher stops(request.engine.sampling.stop, request.keep_stop);
-  for (std::int32_t i = 0; i < sequence.answers; ++i) started.answers.push_back({decoder, stops});
+  const bool begins = begins_text(tokens, sequence.prompt, has_form);
+  const certain_text nothing_yet(stream_decoder(tokens, request.skip_special, begins),
+                                 stop_matcher(request.engine.sampling.stop, request.keep_stop));
+  for (std::int32_t i = 0; i < sequence.answers; ++i) started.answers.push_back({nothing_yet});
   started.left = started.answers.size();
   prompt_tokens_ += sequence.prompt.size();
   running_.insert_or_assign(request.id, std::move(started));
@@ -169,26 +164,21 @@ void gateway_state::start(begin_request& request, adapter_version version, insta
 
 /// Asks the adapter store, which may find a folder of that name.
 void gateway_state::wait_for_adapter(begin_request& request) {
-  if (waiting_count_ >= parts_.max_waiting)
+  if (waiting_.size() >= parts_.max_waiting)
     return refuse(request, {.error = "too many requests wait for adapters: try again later",
                             .cause = refusal_cause::full,
                             .retry_after = std::chrono::seconds(1)});
   const instant now = clock_.now();
   const std::string adapter = request.adapter;
-  auto& queue = waiting_[adapter];
-  if (queue.empty()) tell(parts_.store, find_adapter{adapter, handle(self_)});
-  queue.push_back({std::move(request), now, now + parts_.longest_wait});
-  ++waiting_count_;
+  const bool is_first = waiting_.add(std::move(request), now, now + parts_.longest_wait);
+  if (is_first) tell(parts_.store, find_adapter{adapter, handle(self_)});
   tell_after(self_, parts_.longest_wait, wake{});
 }
 
 /// Where something else is wrong than that there is no room, nobody knows when to come back: a batch job's line that
 /// hears this must hold no other job up.
 void gateway_state::take_found(const adapter_found& found) {
-  auto queue = waiting_.extract(found.name);
-  if (!queue) return;
-  waiting_count_ -= queue.mapped().size();
-  for (waiting& each : queue.mapped()) {
+  for (waiting_requests::waiting& each : waiting_.take(found.name)) {
     if (const auto version = version_for(each.request))
       start(each.request, *version, each.since);
     else if (found.may_pass)
@@ -200,14 +190,8 @@ void gateway_state::take_found(const adapter_found& found) {
 }
 
 void gateway_state::end_overdue() {
-  const instant now = clock_.now();
-  for (auto& [adapter, queue] : waiting_)
-    while (!queue.empty() && queue.front().until <= now) {
-      refuse(queue.front().request, {.error = fmt::format("adapter {}: was not ready in time: try again", adapter)});
-      queue.pop_front();
-      --waiting_count_;
-    }
-  std::erase_if(waiting_, [](const auto& each) { return each.second.empty(); });
+  for (const begin_request& each : waiting_.take_overdue(clock_.now()))
+    refuse(each, {.error = fmt::format("adapter {}: was not ready in time: try again", each.adapter)});
 }
 
 void gateway_state::refuse(const begin_request& request, request_refused why) {
@@ -222,11 +206,7 @@ void gateway_state::end(request_id id) {
     ++cancelled_;
     return tell(parts_.router, cancel_request{id});
   }
-  for (auto& [adapter, queue] : waiting_) {
-    const auto found = std::erase_if(queue, [&](const waiting& each) { return each.request.id == id; });
-    waiting_count_ -= found;
-    cancelled_ += found;
-  }
+  cancelled_ += waiting_.remove(id);
 }
 
 // --- answers ---
@@ -239,7 +219,7 @@ void gateway_state::take_tokens(answer_tokens& brought) {
   text_state& answer = request.answers[to_size(brought.index)];
   if (answer.ended) return;
   answer_part part = read_tokens(request, answer, brought);
-  const bool stopped = answer.stops.stopped() && !brought.end;
+  const bool stopped = answer.text.stopped() && !brought.end;
   const bool says = part.end || !part.tokens.empty() || !part.text.empty() || !part.scored.empty();
   if (says && !std::exchange(answer.begun, true)) part.adapter = request.adapter;
   const std::shared_ptr<answer_listener> listener = request.listener;
@@ -256,11 +236,10 @@ answer_part gateway_state::read_tokens(const running& request, text_state& answe
   part.index = brought.index;
   part.timing = brought.timing;
   part.scored = std::move(brought.scored);
-  for (std::size_t i = 0; i < brought.tokens.size() && !answer.stops.stopped(); ++i) {
+  for (std::size_t i = 0; i < brought.tokens.size() && !answer.text.stopped(); ++i) {
     ++answer_tokens_;
     ++answer.tokens;
-    const std::string text =
-        answer.stops.push(answer.decoder.push(brought.tokens[i]), answer.tokens > request.min_tokens);
+    const std::string text = answer.text.push(brought.tokens[i], answer.tokens > request.min_tokens);
     if (answer.tokens <= request.skip_tokens) continue;
     part.text += text;
     part.tokens.push_back(brought.tokens[i]);
@@ -272,16 +251,13 @@ answer_part gateway_state::read_tokens(const running& request, text_state& answe
 
 /// Where a text of `stop` or what was brought ends the answer.
 void gateway_state::end_part(answer_part& part, const running& request, text_state& answer, answer_tokens& brought) {
-  if (answer.stops.stopped()) {
+  if (answer.text.stopped()) {
     part.end = answer_end{"stop", request.prompt_tokens, request.adapter};
-    part.end->stopped_by.text = *answer.stops.matched();
+    part.end->stopped_by.text = *answer.text.matched();
   } else if (brought.end) {
     const bool by_stop_token = brought.ending && contains(request.stop_tokens, brought.ending->token);
-    std::string rest;
-    if (by_stop_token && request.keep_stop) rest = answer.decoder.push(brought.ending->token);
-    rest += answer.decoder.finish();
-    part.text += answer.stops.push(rest, answer.tokens > request.min_tokens);
-    part.text += answer.stops.finish();
+    const bool keeps_token = by_stop_token && request.keep_stop;
+    part.text += answer.text.finish(keeps_token ? std::optional(brought.ending->token) : std::nullopt);
     part.end = answer_end{std::string(name_of(*brought.end)), request.prompt_tokens, request.adapter,
                           std::move(brought.ending)};
     if (by_stop_token) part.end->stopped_by.token = part.end->token->token;
@@ -306,10 +282,8 @@ void gateway_state::stop() {
     why.request = id;
     request.listener->on_refused(why);
   }
-  for (auto& [adapter, queue] : waiting_)
-    for (waiting& each : queue) refuse(each.request, why);
+  for (const begin_request& each : waiting_.take_all()) refuse(each, why);
   running_.clear();
-  waiting_.clear();
   self_->quit();
 }
 
@@ -324,7 +298,7 @@ void gateway_state::report() {
       "gateway",
       fmt::format(R"({{"running":{},"waiting_for_adapters":{},"requests":{},"refused":{},"cancelled":{},)"
                   R"("prompt_tokens":{},"answer_tokens":{}}})",
-                  running_.size(), waiting_count_, requests_, refused_, cancelled_, prompt_tokens_, answer_tokens_));
+                  running_.size(), waiting_.size(), requests_, refused_, cancelled_, prompt_tokens_, answer_tokens_));
 }
 
 gateway_actor spawn_gateway(caf::actor_system& system, gateway_parts parts) {

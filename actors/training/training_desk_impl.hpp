@@ -1,6 +1,5 @@
 #pragma once
 #include <atomic>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "actors/task_thread.hpp"
+#include "actors/training/event_backlog.hpp"
 #include "actors/training/training_desk.hpp"
 #include "actors/training/training_files.hpp"
 #include "cluster/journal/journal.hpp"
@@ -29,7 +29,6 @@ class training_desk_state {
   handle::behavior_type make_behavior();
 
  private:
-  using event_texts = std::deque<std::pair<std::string, std::string>>;  ///< kind and text
   /// A job that was accepted and is not over.
   struct record {
     training_spec spec;
@@ -40,8 +39,7 @@ class training_desk_state {
     instant moved;                            ///< when the last step was made, or the lease began
     bool is_said_to_wait = false;
     std::shared_ptr<std::atomic<bool>> is_over = std::make_shared<std::atomic<bool>>(false);
-    event_texts events;       ///< that wait for the ones being written
-    bool is_writing = false;  ///< earlier events are being written to the journal
+    event_backlog events;
   };
   /// What a client wants to have trained.
   struct order {
@@ -117,7 +115,7 @@ class training_desk_state {
   void end(const std::string& id);
   void note_event(const std::string& id, std::string kind, std::string text);
   void write_events(const std::string& id);
-  event_texts last_events(const std::string& id, std::string message);
+  std::vector<noted_event> last_events(const std::string& id, std::string message);
   template <class Ending>
   void end_in_journal(const std::string& id, std::string message, Ending ending);
   template <class Use>

@@ -1,6 +1,4 @@
 // Reports of trainers, and how a result becomes a version that answers.
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "actors/jobs/job_json.hpp"
@@ -35,8 +33,7 @@ void write_success(journal& book, const std::string& id, const training_spec& sp
   (void)book.succeed(id, version);
 }
 
-template <class Texts>
-auto append(journal& book, const std::string& id, const Texts& events) {
+auto append(journal& book, const std::string& id, const std::vector<noted_event>& events) {
   std::vector<event_record> records;
   for (const auto& [kind, text] : events) records.push_back({kind, text});
   return book.append_events(id, records);
@@ -44,38 +41,26 @@ auto append(journal& book, const std::string& id, const Texts& events) {
 
 }  // namespace
 
-/// If many events wait (the disk may be full for days), the oldest point of the loss curve is dropped.
 void training_desk_state::note_event(const std::string& id, std::string kind, std::string text) {
-  constexpr std::size_t most_waiting = 300;
-  record* job = find(id);
-  if (!job) return;
-  event_texts& events = job->events;
-  if (events.size() >= most_waiting) {
-    const auto point =
-        std::find_if(events.begin(), events.end(), [](auto& each) { return each.first == metrics_event; });
-    events.erase(point == events.end() ? events.begin() : point);
-  }
-  events.emplace_back(std::move(kind), std::move(text));
+  if (record* job = find(id)) job->events.note(std::move(kind), std::move(text));
 }
 
-/// One transaction at a time; events that come meanwhile go together into the next one.
 void training_desk_state::write_events(const std::string& id) {
   record* job = find(id);
-  if (!job || job->is_writing || job->events.empty()) return;
-  job->is_writing = true;
-  ask_journal([id, events = std::exchange(job->events, {})](journal& book) { return append(book, id, events); },
+  if (!job) return;
+  auto events = job->events.begin_writing();
+  if (events.empty()) return;
+  ask_journal([id, events = std::move(events)](journal& book) { return append(book, id, events); },
               [this, id](const auto&) {
-                if (record* known = find(id)) known->is_writing = false;
+                if (record* known = find(id)) known->events.written();
                 write_events(id);
               });
 }
 
-/// The events that still wait, and the last message: for the transaction that ends the job.
-training_desk_state::event_texts training_desk_state::last_events(const std::string& id, std::string message) {
+/// For the transaction that ends the job.
+std::vector<noted_event> training_desk_state::last_events(const std::string& id, std::string message) {
   record* job = find(id);
-  event_texts events = job ? std::exchange(job->events, {}) : event_texts();
-  events.emplace_back(message_event, std::move(message));
-  return events;
+  return job ? job->events.take_with(std::move(message)) : event_backlog().take_with(std::move(message));
 }
 
 void training_desk_state::take_progress(const training_progress& progress) {

@@ -18,7 +18,6 @@ class hidden_buffers {
  public:
   /// For `size` floats; steps have `most` at most.
   std::shared_ptr<float> take(std::size_t size, std::size_t most);
-  void clear() { buffers_.clear(); }
   /// For tests: of all buffers, free or not.
   std::size_t floats() const;
 

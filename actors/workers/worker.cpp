@@ -28,14 +28,14 @@ worker_state::handle::behavior_type worker_state::make_behavior() {
       [this](run_step& order) { take_order(order); },
       [this](activations& hidden) { take_hidden(hidden); },
       [this](const load_adapter& order) {
-        if (role_ && role_->life == order.life) tell(parts_.fetcher, order);
+        if (held_in(order.life)) tell(parts_.fetcher, order);
       },
       [this](const drop_adapter& order) { drop(order); },
       [this](const prepare_adapter& order) { tell(parts_.fetcher, order); },
       [this](const adapter_ready& ready) { take_adapter(ready); },
       [this](forget_life) { forget_all(); },
       [this](const link_lost& lost) {
-        if (lost.link == next_ && next_ != no_link)
+        if (held_ && held_->next != no_link && held_->next == lost.link)
           fail(fmt::format("the link to the next stage closed: {}", lost.end.why), true);
       },
       [this](stop_now) {
@@ -56,10 +56,9 @@ void worker_state::start(const start_stage& order) {
                fmt::format("no memory for layers {} to {} and {} blocks of 16 positions: lower scheduler.kv_memory",
                            order.first_layer, order.first_layer + order.layers - 1, order.blocks));
   if (answer.error.empty()) {
-    role_ = order;
     tell(parts_.fetcher, stage_layers{order.first_layer, order.layers});
   } else {
-    answer.lost_next = next_ != no_link;  // to reach it is the last thing that is tried
+    answer.lost_next = held_ && held_->next != no_link;  // to reach it is the last thing that is tried
     forget();
   }
   tell(parts_.head, std::move(answer));
@@ -80,6 +79,7 @@ void worker_state::check_order(const start_stage& order) const {
 
 void worker_state::make_stage(const start_stage& order, const std::stop_token& stop) {
   check_order(order);
+  held_stage& made = held_.emplace(held_stage{.role = order});
   // The memory is cleared at once: many gigabytes take many seconds.
   const bool keeps_states = parts_.model->config.keeps_states();
   parts_.say(fmt::format("gets ready for layers {} to {}, with memory for {} positions{}", order.first_layer,
@@ -87,7 +87,7 @@ void worker_state::make_stage(const start_stage& order, const std::stop_token& s
                          keeps_states ? fmt::format(" and {} states", order.states) : ""));
   // Ranks meet before the layers are read: they wait for each other only for a while, and reading takes longer for one
   // whose disk cache is cold.
-  if (order.tensor_ranks > 1) ranks_ = std::make_unique<stage_ranks>(order, parts_.ranks, parts_.device, stop);
+  if (order.tensor_ranks > 1) made.ranks = std::make_unique<stage_ranks>(order, parts_.ranks, parts_.device, stop);
   parts_.preload(*parts_.model, order.first_layer, order.layers);
   const decoder::options part{.first_layer = order.first_layer,
                               .layers = order.layers,
@@ -97,18 +97,19 @@ void worker_state::make_stage(const start_stage& order, const std::stop_token& s
                               .blocks = order.blocks,
                               .states = order.states,
                               .context = order.context,
-                              .split = ranks_ ? ranks_->split() : tensor_split{},
+                              .split = made.ranks ? made.ranks->split() : tensor_split{},
                               .device = parts_.device};
-  stage_ = std::make_unique<stage>(parts_.model, part, order.lookup_tokens, compute{*pool_, kernels()}, parts_.tokens);
-  if (const std::string remark = stage_->remark(); !remark.empty()) parts_.say(remark);
+  made.layers =
+      std::make_unique<stage>(parts_.model, part, order.lookup_tokens, compute{*pool_, kernels()}, parts_.tokens);
+  if (const std::string remark = made.layers->remark(); !remark.empty()) parts_.say(remark);
   if (!order.next.empty()) reach_next(order.next, stop);
 }
 
 /// The head may reach both stages though they do not reach each other. A life in which they do not must not begin: its
 /// requests would count as those that ended it.
 void worker_state::reach_next(const std::string& endpoint, const std::stop_token& stop) {
-  next_ = parts_.links->connect(endpoint, dialing::until_forgotten);
-  if (parts_.links->wait_up(next_, parts_.reach_patience, stop)) return;
+  held_->next = parts_.links->connect(endpoint, dialing::until_forgotten);
+  if (parts_.links->wait_up(held_->next, parts_.reach_patience, stop)) return;
   refuse("{}: the next stage is there and does not answer: see that this machine can connect to it", endpoint);
 }
 
@@ -128,15 +129,15 @@ void worker_state::check_links(const start_stage& order) const {
         asked.rows, asked.sequences, asked.context, own.rows, own.sequences, own.context);
 }
 
+/// Null if none is held, or one of another life.
+held_stage* worker_state::held_in(const replica_life& life) {
+  return held_ && held_->role.life == life ? &*held_ : nullptr;
+}
+
 void worker_state::forget() {
-  role_.reset();
-  stage_.reset();
-  ranks_.reset();
-  orders_.clear();
-  opened_ahead_.clear();
-  arrived_.clear();
-  buffers_.clear();  // the next life may need larger ones
-  if (next_ != no_link) parts_.links->close(std::exchange(next_, no_link));
+  const link_id next = held_ ? held_->next : no_link;
+  held_.reset();
+  if (next != no_link) parts_.links->close(next);
   tell(parts_.fetcher, stage_ended{});
 }
 
@@ -147,8 +148,9 @@ void worker_state::forget_all() {
 }
 
 void worker_state::fail(const std::string& error, bool lost_next) {
-  if (!role_) return;
-  tell(parts_.head, stage_failed{role_->life, role_->stage, role_->tensor_rank, lost_next, error});
+  if (!held_) return;
+  const start_stage& role = held_->role;
+  tell(parts_.head, stage_failed{role.life, role.stage, role.tensor_rank, lost_next, error});
   forget();
 }
 
@@ -169,80 +171,86 @@ std::string worker_state::fault_of(Work work, const std::string& no_memory) {
 
 // --- steps ---
 
-void worker_state::take_order(run_step& order) {
-  if (!role_ || order.life != role_->life) return;
-  std::vector<answer_opening>& opened = order.step.opened;
-  std::move(opened.begin(), opened.end(), std::back_inserter(opened_ahead_));
-  if (opened_ahead_.size() > most_opened) return fail("a step opens more answers than can run");
-  if (order.goes_on) return;
-  opened = std::exchange(opened_ahead_, {});
-  orders_.push_back(std::move(order));
-  if (orders_.size() > most_waiting) return fail("orders pile up");
-  advance();
-}
-
-void worker_state::take_hidden(activations& hidden) {
-  if (!role_ || hidden.life != role_->life || stage_->is_first()) return;
-  arrived_[hidden.step] = std::move(hidden.attachment);
-  if (arrived_.size() > most_waiting) return fail("hidden states pile up");
-  advance();
-}
-
-bool worker_state::can_run(const run_step& order) const {
-  return stage_->is_first() || arrived_.contains(order.step.plan.id);
-}
-
-void worker_state::advance() {
-  while (role_ && !orders_.empty() && can_run(orders_.front())) run_front();
-}
-
-void worker_state::run_front() {
-  const run_step order = std::move(orders_.front());
-  orders_.pop_front();
-  parts_.meter->begin_step();
-  if (const auto fault = fault_of([&] { run_order(order); }, "no memory for a step"); !fault.empty()) fail(fault);
-  parts_.meter->end_step(order.step.plan.tokens.size());
-}
-
-void worker_state::run_order(const run_step& order) {
-  if (ranks_) ranks_->set_busy(true);  // if the step fails, this stays set; the end of the stage releases the others
-  const int rows = stage_->begin(order.step);
-  const auto stride = to_size(stage_->hidden_stride()), size = to_size(rows) * stride;
-  const std::shared_ptr<float> hidden = buffers_.take(size, to_size(role_->max_rows) * stride);
-  fill(hidden.get(), order.step.plan.id, size);
-  stage_->run(hidden.get());
-  if (stage_->is_last()) {
-    if (stage_->chooses() && stage_->goes_ahead()) tell(parts_.head, step_ending{role_->life, order.step.plan.id});
-    const step_outcome& outcome = stage_->finish(hidden.get());
-    if (stage_->chooses()) tell(parts_.head, step_done{role_->life, outcome});
-  } else {
-    const auto bytes = std::as_bytes(std::span<const float>(hidden.get(), size));
-    parts_.links->send(next_, activations{role_->life, order.step.plan.id, {hidden, bytes}});
-  }
-  if (ranks_) ranks_->set_busy(false);
+bool held_stage::can_run_next() const {
+  return !orders.empty() && (layers->is_first() || arrived.contains(orders.front().step.plan.id));
 }
 
 /// The first stage makes the hidden states; the others copy what arrived to memory that is aligned for the kernels.
-void worker_state::fill(float* hidden, step_id step, std::size_t size) {
-  if (stage_->is_first()) return stage_->embed(hidden);
-  const auto arrived = arrived_.extract(step);
-  const auto bytes = arrived.mapped().bytes();
+void held_stage::fill(float* hidden, step_id step, std::size_t size) {
+  if (layers->is_first()) return layers->embed(hidden);
+  const auto came = arrived.extract(step);
+  const auto bytes = came.mapped().bytes();
   if (bytes.size() != size * sizeof(float))
     refuse("step {} came with {} bytes of hidden states instead of {}", step.value, bytes.size(), size * sizeof(float));
   std::memcpy(hidden, bytes.data(), bytes.size());
 }
 
+void worker_state::take_order(run_step& order) {
+  held_stage* const held = held_in(order.life);
+  if (!held) return;
+  std::vector<answer_opening>& opened = order.step.opened;
+  std::move(opened.begin(), opened.end(), std::back_inserter(held->opened_ahead));
+  if (held->opened_ahead.size() > most_opened) return fail("a step opens more answers than can run");
+  if (order.goes_on) return;
+  opened = std::exchange(held->opened_ahead, {});
+  held->orders.push_back(std::move(order));
+  if (held->orders.size() > most_waiting) return fail("orders pile up");
+  advance();
+}
+
+void worker_state::take_hidden(activations& hidden) {
+  held_stage* const held = held_in(hidden.life);
+  if (!held || held->layers->is_first()) return;
+  held->arrived[hidden.step] = std::move(hidden.attachment);
+  if (held->arrived.size() > most_waiting) return fail("hidden states pile up");
+  advance();
+}
+
+void worker_state::advance() {
+  while (held_ && held_->can_run_next()) run_front();
+}
+
+void worker_state::run_front() {
+  const run_step order = std::move(held_->orders.front());
+  held_->orders.pop_front();
+  parts_.meter->begin_step();
+  if (const auto fault = fault_of([&] { run_order(*held_, order); }, "no memory for a step"); !fault.empty())
+    fail(fault);
+  parts_.meter->end_step(order.step.plan.tokens.size());
+}
+
+void worker_state::run_order(held_stage& held, const run_step& order) {
+  // If the step fails, this stays set; the end of the stage releases the others.
+  if (held.ranks) held.ranks->set_busy(true);
+  stage& layers = *held.layers;
+  const replica_life& life = held.role.life;
+  const int rows = layers.begin(order.step);
+  const auto stride = to_size(layers.hidden_stride()), size = to_size(rows) * stride;
+  const std::shared_ptr<float> hidden = held.buffers.take(size, to_size(held.role.max_rows) * stride);
+  held.fill(hidden.get(), order.step.plan.id, size);
+  layers.run(hidden.get());
+  if (layers.is_last()) {
+    if (layers.chooses() && layers.goes_ahead()) tell(parts_.head, step_ending{life, order.step.plan.id});
+    const step_outcome& outcome = layers.finish(hidden.get());
+    if (layers.chooses()) tell(parts_.head, step_done{life, outcome});
+  } else {
+    const auto bytes = std::as_bytes(std::span<const float>(hidden.get(), size));
+    parts_.links->send(held.next, activations{life, order.step.plan.id, {hidden, bytes}});
+  }
+  if (held.ranks) held.ranks->set_busy(false);
+}
+
 void worker_state::take_adapter(const adapter_ready& ready) {
-  if (!role_ || ready.order.life != role_->life) return;
+  if (!held_in(ready.order.life)) return;
   const std::string error = ready.adapter ? add_adapter(ready) : ready.error;
-  tell(parts_.head, adapter_loaded{.life = role_->life, .version = ready.order.version, .error = error});
+  tell(parts_.head, adapter_loaded{.life = ready.order.life, .version = ready.order.version, .error = error});
 }
 
 /// What goes wrong is said as adapter_fetcher says it: to this node's log, and elsewhere with the node's name.
 std::string worker_state::add_adapter(const adapter_ready& ready) {
   const load_adapter& order = ready.order;
-  const std::string error =
-      fault_of([&] { stage_->add_adapter(order.version, ready.adapter); }, "no memory for it: lower adapters.memory");
+  const std::string error = fault_of([&] { held_->layers->add_adapter(order.version, ready.adapter); },
+                                     "no memory for it: lower adapters.memory");
   if (error.empty()) {
     refused_adapters_.forget(order.sha256);
     return {};
@@ -253,8 +261,9 @@ std::string worker_state::add_adapter(const adapter_ready& ready) {
 }
 
 void worker_state::drop(const drop_adapter& order) {
-  if (!role_ || role_->life != order.life) return;
-  if (const auto fault = fault_of([&] { stage_->remove_adapter(order.version); }, {}); !fault.empty()) fail(fault);
+  if (!held_in(order.life)) return;
+  if (const auto fault = fault_of([&] { held_->layers->remove_adapter(order.version); }, {}); !fault.empty())
+    fail(fault);
 }
 
 worker_actor spawn_worker(caf::actor_system& system, worker_parts parts) {

@@ -41,6 +41,22 @@ struct worker_parts {
   std::function<void(const loaded_model&, std::int64_t first_layer, std::int64_t layers)> preload = troupe::preload;
 };
 
+/// What a worker has for one life, and lets go of with it.
+struct held_stage {
+  start_stage role = {};
+  std::unique_ptr<stage_ranks> ranks = {};  ///< if several workers share the stage, which refers to it
+  std::unique_ptr<stage> layers = {};
+  link_id next = no_link;
+  std::deque<run_step> orders = {};
+  std::vector<answer_opening> opened_ahead = {};  ///< opened by an order whose rest has not arrived yet
+  std::map<step_id, shared_bytes> arrived = {};   ///< hidden states by step, until the step is run
+  hidden_buffers buffers = {};
+
+  bool can_run_next() const;
+  /// Makes the hidden states of a step, or takes those that arrived.
+  void fill(float* hidden, step_id step, std::size_t size);
+};
+
 /// Runs on a thread of its own. Takes orders of one life at a time and drops messages of other lives, so that nothing
 /// sent to or by a fenced worker does any harm.
 class worker_state {
@@ -57,15 +73,14 @@ class worker_state {
   void check_order(const start_stage& order) const;
   void check_links(const start_stage& order) const;
   void reach_next(const std::string& endpoint, const std::stop_token& stop);
+  held_stage* held_in(const replica_life& life);
   void forget();
   void forget_all();
   void take_order(run_step& order);
   void take_hidden(activations& hidden);
   void advance();
-  bool can_run(const run_step& order) const;
   void run_front();
-  void run_order(const run_step& order);
-  void fill(float* hidden, step_id step, std::size_t size);
+  void run_order(held_stage& held, const run_step& order);
   void fail(const std::string& error, bool lost_next = false);
   /// Runs `work`. Returns what went wrong; empty if nothing did.
   template <class Work>
@@ -78,14 +93,7 @@ class worker_state {
   worker_parts parts_;
   std::unique_ptr<thread_pool> pool_;
 
-  std::optional<start_stage> role_;     ///< empty: no stage is held
-  std::unique_ptr<stage_ranks> ranks_;  ///< if several workers share the stage, which refers to it
-  std::unique_ptr<stage> stage_;
-  link_id next_ = no_link;
-  std::deque<run_step> orders_;
-  std::vector<answer_opening> opened_ahead_;  ///< opened by an order whose rest has not arrived yet
-  std::map<step_id, shared_bytes> arrived_;   ///< hidden states by step, until the step is run
-  hidden_buffers buffers_;
+  std::optional<held_stage> held_;
   last_said refused_adapters_;  ///< those for which there was no memory, by digest
 };
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "model/engine/sampling/certain_text.hpp"
 #include "model/engine/sampling/grown_answer.hpp"
-#include "model/engine/sampling/stop_matcher.hpp"
 #include "model/text/model_text.hpp"
 
 namespace troupe {
@@ -25,49 +25,16 @@ grown_answer answer_to(const prompt_to_answer& asked, std::int64_t vocab_size) {
   return answer;
 }
 
-/// Text as it becomes certain: whole characters, and nothing that may yet be a stop string.
-class text_stream {
- public:
-  explicit text_stream(const prompt_to_answer& asked)
-      : decoder_(*asked.tokens, asked.skip_special,
-                 begins_text(*asked.tokens, asked.prompt, bool(asked.params.constraint))),
-        stops_(asked.params.stop),
-        sink_(asked.on_text) {}
-
-  /// True when a stop string was met that counts.
-  bool push(token_id token, bool stops_count) {
-    stops_count_ = stops_count;
-    emit(stops_.push(decoder_.push(token), stops_count));
-    return stops_.stopped();
-  }
-  /// All of the text.
-  std::string finish() {
-    if (!stops_.stopped()) {
-      emit(stops_.push(decoder_.finish(), stops_count_));
-      emit(stops_.finish());
-    }
-    return std::move(text_);
-  }
-
- private:
-  void emit(const std::string& piece) {
-    if (piece.empty()) return;
-    text_ += piece;
-    if (sink_) sink_(piece);
-  }
-
-  stream_decoder decoder_;
-  stop_matcher stops_;
-  bool stops_count_ = false;
-  const std::function<void(std::string_view)>& sink_;
-  std::string text_;
-};
+certain_text no_text_yet(const prompt_to_answer& asked) {
+  const bool begins = begins_text(*asked.tokens, asked.prompt, bool(asked.params.constraint));
+  return {stream_decoder(*asked.tokens, asked.skip_special, begins), stop_matcher(asked.params.stop)};
+}
 
 /// An answer to which tokens are added until it ends, and its text.
 class told_answer {
  public:
-  told_answer(const kernel_table& kernels, grown_answer answer, text_stream text)
-      : sampler_(kernels), answer_(std::move(answer)), text_(std::move(text)) {}
+  told_answer(const kernel_table& kernels, grown_answer answer, const prompt_to_answer& asked)
+      : sampler_(kernels), answer_(std::move(answer)), text_(no_text_yet(asked)), sink_(asked.on_text) {}
 
   /// Draws a token. False where the answer ends, with this token or without it.
   bool grow(std::span<const float> logits) {
@@ -80,7 +47,7 @@ class told_answer {
   std::span<const token_id> last_token() const { return answer_.text().last(1); }
   generation take() {
     made_.tokens.assign(answer_.written().begin(), answer_.written().end());
-    made_.text = text_.finish();
+    tell(text_.finish());
     return std::move(made_);
   }
 
@@ -95,13 +62,20 @@ class told_answer {
     const token_id token = chosen.token;
     const bool goes_on = answer_.add(token);
     if (answer_.params().logprobs) made_.details.push_back(std::move(chosen));
-    if (text_.push(token, length() > answer_.params().min_tokens)) return stop();
+    tell(text_.push(token, length() > answer_.params().min_tokens));
+    if (text_.stopped()) return stop();
     return goes_on || end_of_form();
+  }
+  void tell(const std::string& text) {
+    if (text.empty()) return;
+    made_.text += text;
+    if (sink_) sink_(text);
   }
 
   sampler sampler_;
   grown_answer answer_;
-  text_stream text_;
+  certain_text text_;
+  const std::function<void(std::string_view)>& sink_;
   generation made_;
 };
 
@@ -117,7 +91,7 @@ generation generate(single_sequence& sequence, const kernel_table& kernels, cons
   check(asked.params, sequence.vocab_size());
   const auto length = static_cast<std::int64_t>(asked.prompt.size());
   const std::int64_t most = std::min(asked.params.max_tokens, sequence.room() - length);
-  told_answer answer(kernels, answer_to(asked, sequence.vocab_size()), text_stream(asked));
+  told_answer answer(kernels, answer_to(asked, sequence.vocab_size()), asked);
   for (std::span<const token_id> next = asked.prompt; answer.length() < most; next = answer.last_token()) {
     if (!answer.grow(sequence.feed(next))) break;
   }

@@ -118,8 +118,8 @@ chat_order read_chat_order(const request_fields& from, const served_model& serve
   const bool has_form = order.sampling.constraint && order.sampling.constraint.kind != constraint_kind::calls;
   thought_reader thoughts(has_form ? std::string_view() : chat_template);
   if (const std::string text = continued_text(*order.prompts.back().chat); !text.empty()) thoughts.go_on_with(text);
-  const bool may_be_special = has_marks(tools.style) || has_own_tags(tools.style);
-  if (shows_special(chat_template) || (may_be_special && !tools.offers.empty())) order.skip_special = false;
+  const bool may_call_by_special = notation_of(tools.style).may_be_special && !tools.offers.empty();
+  if (shows_special(chat_template) || may_call_by_special) order.skip_special = false;
   auto offers = std::make_shared<const std::vector<tool_offer>>(std::move(tools.offers));
   tool_call_reader calls(tools.style, std::move(offers), tools.most_calls, is_call);
   if (!tools.called.empty()) order.prompts.back().answer_begin = begun_answer(tools, calls);

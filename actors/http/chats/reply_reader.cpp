@@ -8,7 +8,8 @@ namespace troupe {
 
 bool would_have_gone_on(const answer_end& end) {
   const auto closes_call = [](std::string_view text) {
-    return text == hermes_tags.closing || text == gemma_tags.closing;
+    const auto closes = [&](tool_style style) { return text == notation_of(style).tags.closing; };
+    return closes(tool_style::tagged) || closes(tool_style::unquoted);
   };
   const bool cuts = end.stopped_by.text && !closes_call(*end.stopped_by.text);
   return end.finish == "length" || cuts || end.stopped_by.token;

@@ -131,6 +131,27 @@ class told_arguments {
   std::vector<std::pair<std::string, std::string>> values_;  ///< as JSON
 };
 
+/// What stands around the keys and values of arguments.
+struct argument_tags {
+  std::string_view before_key, behind_key;
+  std::string_view before_value = {};  ///< empty: the value follows at once, and may stand on lines of its own
+  std::string_view behind_value;
+};
+
+/// Takes all arguments that come next. False where the last one is cut.
+bool take_arguments(std::string_view& text, const argument_tags& tags, const tool_offer& offer,
+                    told_arguments& arguments) {
+  const bool follows_at_once = tags.before_value.empty();
+  while (take(text, tags.before_key)) {
+    const auto key = take_until(text, tags.behind_key);
+    const bool has_value = key && (follows_at_once || take(text, tags.before_value));
+    const auto value = has_value ? take_until(text, tags.behind_value) : std::nullopt;
+    if (!value) return false;
+    arguments.add(offer, *key, follows_at_once ? within_lines(*value) : *value);
+  }
+  return true;
+}
+
 }  // namespace
 
 std::optional<tool_call> read_json_call(std::string_view text, std::span<const tool_offer> offers,
@@ -200,20 +221,14 @@ std::optional<tool_call> take_pythonic_call(std::string_view& text, std::span<co
 }
 
 std::optional<tool_call> take_invocation(std::string_view& text, std::span<const tool_offer> offers, bool is_cut) {
-  constexpr std::string_view name_end = "\">";
+  constexpr argument_tags tags{.before_key = "<parameter name=\"", .behind_key = "\">", .behind_value = "</parameter>"};
   std::string_view rest = text;
   if (!take(rest, "<invoke name=\"")) return std::nullopt;
-  const auto name = take_until(rest, name_end);
+  const auto name = take_until(rest, tags.behind_key);
   const tool_offer* offer = name ? find_offer(offers, *name) : nullptr;
   if (!offer) return std::nullopt;
   told_arguments arguments;
-  bool is_whole = true;
-  while (is_whole && take(rest, "<parameter name=\"")) {
-    const auto key = take_until(rest, name_end);
-    const auto value = key ? take_until(rest, "</parameter>") : std::nullopt;
-    is_whole = value.has_value();
-    if (is_whole) arguments.add(*offer, *key, within_lines(*value));
-  }
+  const bool is_whole = take_arguments(rest, tags, *offer, arguments);
   if (is_whole && take(rest, "</invoke>")) {
     text = rest;
     return tool_call{offer->name, arguments.object()};
@@ -224,25 +239,20 @@ std::optional<tool_call> take_invocation(std::string_view& text, std::span<const
 }
 
 std::optional<tool_call> read_function_tags(std::string_view text, std::span<const tool_offer> offers, bool is_cut) {
+  constexpr argument_tags tags{.before_key = "<parameter=", .behind_key = ">", .behind_value = "</parameter>"};
   if (!take(text, "<function=")) return std::nullopt;
   const auto name = take_until(text, ">");
   const tool_offer* offer = name ? find_offer(offers, *name) : nullptr;
   if (!offer) return std::nullopt;
   told_arguments arguments;
-  bool is_whole = true;
-  while (is_whole && take(text, "<parameter=")) {
-    const auto key = take_until(text, ">");
-    const auto value = key ? take_until(text, "</parameter>") : std::nullopt;
-    is_whole = value.has_value();
-    if (is_whole) arguments.add(*offer, *key, within_lines(*value));
-  }
+  const bool is_whole = take_arguments(text, tags, *offer, arguments);
   if (is_whole && take(text, "</function>") && is_blank(text)) return tool_call{offer->name, arguments.object()};
   if (!is_cut) return std::nullopt;
   return tool_call{.name = offer->name, .arguments = arguments.without_end(), .is_cut = true};
 }
 
 std::optional<tool_call> read_key_tags(std::string_view text, std::span<const tool_offer> offers, bool is_cut) {
-  constexpr std::string_view first_key = "<arg_key>";
+  constexpr argument_tags tags{"<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"};
   std::string_view name = text.substr(first_not_blank(text));
   name = name.substr(0, name.find_first_of(" \t\r\n<"));
   const tool_offer* offer = find_offer(offers, name);
@@ -250,15 +260,9 @@ std::optional<tool_call> read_key_tags(std::string_view text, std::span<const to
   take(text, name);
   if (is_cut && text.empty()) return std::nullopt;  // it may have been going on
   told_arguments arguments;
-  bool is_whole = true;
-  while (is_whole && take(text, first_key)) {
-    const auto key = take_until(text, "</arg_key>");
-    const auto value = key && take(text, "<arg_value>") ? take_until(text, "</arg_value>") : std::nullopt;
-    is_whole = value.has_value();
-    if (is_whole) arguments.add(*offer, *key, *value);
-  }
+  const bool is_whole = take_arguments(text, tags, *offer, arguments);
   if (is_whole && is_blank(text) && !is_cut) return tool_call{offer->name, arguments.object()};
-  if (!is_cut || (is_whole && !first_key.starts_with(text.substr(first_not_blank(text))))) return std::nullopt;
+  if (!is_cut || (is_whole && !tags.before_key.starts_with(text.substr(first_not_blank(text))))) return std::nullopt;
   return tool_call{.name = offer->name, .arguments = arguments.without_end(), .is_cut = true};
 }
 

@@ -1,63 +1,19 @@
 #include "actors/http/chats/tool_calls.hpp"
 
 #include <algorithm>
-#include <array>
 #include <optional>
+#include <span>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "actors/http/chats/tool_call_text.hpp"
 #include "actors/http/chats/unquoted_json.hpp"
 #include "base/ascii.hpp"
-#include "model/text/channels.hpp"
 #include "model/text/tags.hpp"
 
 namespace troupe {
 namespace {
 
 constexpr std::size_t longest_call = 1 << 20;
-
-constexpr std::string_view gemma_address = "call:";
-constexpr std::string_view mistral_mark = "[TOOL_CALLS]", mistral_body = "[ARGS]";
-constexpr std::string_view section_body = "<｜tool▁sep｜>", fenced_address = "function<｜tool▁sep｜>";
-constexpr std::string_view fenced_body = "\n```json\n";
-/// What LFM2's templates, which may show no calls, have before the tools, and those of LFM2.5.
-constexpr std::string_view lfm_tools = "<|tool_list_start|>", later_lfm_tools = "List of tools: ";
-constexpr std::string_view headed_body = "\n", glm_request = "Json 格式表示调用的参数";
-
-/// What stands before a name, and between it and its arguments, of a style with an address.
-std::string address_of(tool_style style) {
-  if (has_sections(style))
-    return fmt::format("{}{}", section_call_tags.opening, style == tool_style::fenced ? fenced_address : "");
-  return std::string(style == tool_style::unquoted ? gemma_address : "");
-}
-std::string_view body_of(tool_style style) {
-  if (style == tool_style::unquoted) return {};
-  if (style == tool_style::headed) return headed_body;
-  if (has_sections(style)) return style == tool_style::fenced ? fenced_body : section_body;
-  return style == tool_style::channels ? call_body : mistral_body;
-}
-
-/// How an answer looks that is calls alone.
-struct sequence_form {
-  std::array<std::string_view, 2>
-      tags;  ///< one of them may stand before it: mostly it is a special token, and left out
-  std::string_view first, between, last;
-  std::string_view mark;  ///< may stand behind it
-};
-const sequence_form& form_of(tool_style style) {
-  static constexpr sequence_form bare{{"<|python_tag|>", "<|python_tag|>"}, "", ";", "", ""};
-  static constexpr sequence_form listed{{mistral_mark, "<|tool_call|>"}, "[", ",", "]", "<|/tool_call|>"};
-  static constexpr sequence_form actions{{"", ""}, "[", ",", "]", ""};
-  if (style == tool_style::actions) return actions;
-  return style == tool_style::bare ? bare : listed;
-}
-
-/// What names the function in a call that is JSON.
-std::string_view name_key_of(tool_style style) {
-  return style == tool_style::actions ? "tool_name" : "name";
-}
 
 /// Where the tag begins that closes a call; npos while it goes on. A tag in a text of its JSON closes nothing.
 std::size_t closing_of(std::string_view call, const call_tags& tags, end_search& search) {
@@ -67,11 +23,11 @@ std::size_t closing_of(std::string_view call, const call_tags& tags, end_search&
   return at == body.npos ? at : tags.opening.size() + at;
 }
 
-/// Without what closes a block of Markdown behind whole arguments.
-std::string_view without_fence(std::string_view call) {
-  const std::size_t body = call.find(fenced_body);
+/// Without what closes a block of Markdown, which `opening` opens, behind whole arguments.
+std::string_view without_fence(std::string_view call, std::string_view opening) {
+  const std::size_t body = call.find(opening);
   if (body == call.npos) return call;
-  const std::size_t arguments = body + fenced_body.size(), length = end_of_value(call.substr(arguments));
+  const std::size_t arguments = body + opening.size(), length = end_of_value(call.substr(arguments));
   const bool is_whole = length != call.npos && call.find_first_not_of("` \r\n", arguments + length) == call.npos;
   return is_whole ? call.substr(0, arguments + length) : call;
 }
@@ -97,51 +53,26 @@ bool keep_call(std::vector<tool_call>& calls, std::optional<tool_call> call, boo
   return is_call || (is_unnamed && !calls.empty());
 }
 
+/// A call as JSON, or in tags.
+std::optional<tool_call> read_call(std::string_view text, std::span<const tool_offer> offers, bool is_cut) {
+  auto call = read_json_call(text, offers);
+  if (!call && is_cut) call = read_cut_json_call(text, offers);
+  if (!call) call = read_function_tags(text, offers, is_cut);
+  if (!call) call = read_key_tags(text, offers, is_cut);
+  return call;
+}
+
 }  // namespace
 
-call_tags tags_of(tool_style style) {
-  if (style == tool_style::channels) return {call_begin, call_end};
-  if (has_sections(style)) return section_tags;
-  if (style == tool_style::unquoted) return gemma_tags;
-  if (style == tool_style::pythonic) return lfm_tags;
-  if (style == tool_style::actions) return cohere_tags;
-  if (style == tool_style::headed) return {};
-  if (style == tool_style::seeded) return seed_call_tags;
-  if (style == tool_style::invoked) return minimax_tags;
-  return style == tool_style::named ? call_tags{mistral_mark, ""} : hermes_tags;
-}
-tool_style tool_style_of(std::string_view chat_template) {
-  const auto has = [&](std::string_view text) { return chat_template.find(text) != chat_template.npos; };
-  // published ones of this family show calls and their results, but no tools
-  if (has(section_tags.opening)) return has("```json") ? tool_style::fenced : tool_style::sectioned;
-  if (!has("tools")) return tool_style::none;
-  if (has_channels(chat_template)) return tool_style::channels;
-  if (has(gemma_tags.opening) && has(gemma_address)) return tool_style::unquoted;
-  if (has(seed_call_tags.opening)) return tool_style::seeded;
-  if (has(minimax_tags.opening)) return tool_style::invoked;
-  if (has(hermes_tags.opening)) return has("<function=") || has("<arg_key>") ? tool_style::nested : tool_style::tagged;
-  if (has(mistral_mark) && has(mistral_body)) return tool_style::named;
-  if (has(mistral_mark) || has("<|tool_call|>") || has("<|tool|>")) return tool_style::listed;
-  if (has(lfm_tags.opening) || has(lfm_tools)) return tool_style::pythonic;
-  if (has(cohere_tags.opening)) return tool_style::actions;
-  if (has(glm_request)) return tool_style::headed;
-  if (has("\"parameters\"") || has("python_tag")) return tool_style::bare;
-  return has("<|im_start|>") && has(later_lfm_tools) ? tool_style::pythonic : tool_style::none;
-}
-
-std::string begun_call(tool_style style, std::string_view name) {
-  return fmt::format("{}{}{}{}", tags_of(style).opening, address_of(style), name, body_of(style));
-}
-
 tool_call_reader::tool_call_reader(tool_style style, shared_offers offers, std::size_t most, bool is_call)
-    : style_(offers->empty() ? tool_style::none : style), is_call_(is_call), most_(most) {
-  if (style_ != tool_style::none) offers_ = std::move(offers);
+    : by_(notation_of(offers->empty() ? tool_style::none : style)), is_call_(is_call), most_(most) {
+  if (by_.reads != call_text::none) offers_ = std::move(offers);
 }
 
 std::string tool_call_reader::push(std::string_view piece) {
-  if (style_ == tool_style::none || is_text_) return std::string(piece);
+  if (by_.reads == call_text::none || is_text_) return std::string(piece);
   held_ += piece;
-  if (has_tags(style_))
+  if (by_.has_tags())
     read_tagged();
   else
     read_sequence();
@@ -149,7 +80,7 @@ std::string tool_call_reader::push(std::string_view piece) {
 }
 
 void tool_call_reader::read_tagged() {
-  const auto [opening, closing] = tags_of(style_);
+  const auto [opening, closing] = by_.tags;
   while (true) {
     if (!inside_) {
       const std::size_t at = held_.find(opening);
@@ -175,12 +106,24 @@ void tool_call_reader::read_tagged() {
 
 /// Where what closes it begins; npos while it goes on.
 std::size_t tool_call_reader::end_of_call() {
-  if (has_tags(style_) && !has_marks(style_)) return closing_of(held_, tags_of(style_), end_);
-  if (style_ == tool_style::unquoted) return end_.outside_quotes(held_, text_mark, gemma_tags.closing);
-  if (style_ != tool_style::named) return end_.of_text(held_, tags_of(style_).closing);
-  const std::size_t body = held_.find(mistral_body);
-  if (body == held_.npos) return body;
-  const std::size_t arguments = body + mistral_body.size();
+  switch (by_.reads) {
+    case call_text::json:
+    case call_text::tags:
+    case call_text::invocations:
+      return closing_of(held_, by_.tags, end_);
+    case call_text::unquoted:
+      return end_.outside_quotes(held_, text_mark, by_.tags.closing);
+    default:
+      return by_.tags.closing.empty() ? end_of_arguments() : end_.of_text(held_, by_.tags.closing);
+  }
+}
+
+/// Where they end; npos while they go on.
+std::size_t tool_call_reader::end_of_arguments() {
+  const std::string_view body = by_.address->behind;
+  const std::size_t at = held_.find(body);
+  if (at == held_.npos) return at;
+  const std::size_t arguments = at + body.size();
   const std::size_t length = end_.of_value(std::string_view(held_).substr(arguments));
   return length == held_.npos ? length : arguments + length;
 }
@@ -195,37 +138,37 @@ void tool_call_reader::take_text(std::string_view text) {
 
 /// Whether a sequence is one is certain when it has ended.
 void tool_call_reader::read_sequence() {
-  const bool may_be = style_ == tool_style::headed ? may_be_headed() : may_be_calls(held_, form_of(style_));
+  const bool may_be = by_.reads == call_text::headed ? may_be_headed() : may_be_calls(held_, by_.sequence);
   if (held_.size() < longest_call && may_be) return;
   is_text_ = true;
   certain_ = std::exchange(held_, {});
 }
 
 std::string tool_call_reader::finish(bool is_cut) {
-  if (style_ == tool_style::none || is_text_) return {};
+  if (by_.reads == call_text::none || is_text_) return {};
   std::string rest = std::exchange(held_, {});
-  if (!has_tags(style_)) {
-    const bool any = style_ == tool_style::headed ? take_headed(rest, is_cut) : take_sequence(rest, is_cut);
+  if (!by_.has_tags()) {
+    const bool any = by_.reads == call_text::headed ? take_headed(rest, is_cut) : take_sequence(rest, is_cut);
     return any || is_call_ ? std::string() : rest;
   }
   if (!inside_) return is_call_ ? std::string() : rest;
-  const auto [opening, closing] = tags_of(style_);
+  const auto [opening, closing] = by_.tags;
   std::string_view call = rest;
   call.remove_prefix(opening.size());
   if (!closing.empty()) call.remove_suffix(beginning_of(closing, call));
   // Arguments that were left out and those that had not begun look alike where a mark or a tag stands before them.
-  const bool is_whole = !(is_cut && style_ != tool_style::tagged) && take_tagged(call, false);
+  const bool is_whole = !(is_cut && by_.reads != call_text::json) && take_tagged(call, false);
   return is_whole || (is_cut && take_tagged(call, true)) || is_call_ ? std::string() : rest;
 }
 
 /// Whether what has come of the answer is the name of an offered function, or the beginning of one, or calls it.
 bool tool_call_reader::may_be_headed() const {
-  const std::string_view begun = std::string_view(held_).substr(first_not_blank(held_));
+  const std::string_view begun = std::string_view(held_).substr(first_not_blank(held_)), body = by_.address->behind;
   return std::ranges::any_of(*offers_, [&](const tool_offer& each) {
     if (std::string_view(each.name).starts_with(begun)) return true;
     if (!begun.starts_with(each.name)) return false;
     const std::string_view rest = begun.substr(each.name.size());
-    return is_blank(rest) || (rest.starts_with(headed_body) && rest.substr(first_not_blank(rest)).starts_with('{'));
+    return is_blank(rest) || (rest.starts_with(body) && rest.substr(first_not_blank(rest)).starts_with('{'));
   });
 }
 
@@ -238,7 +181,7 @@ bool tool_call_reader::take_headed(std::string_view text, bool is_cut) {
     const bool is_whole = length != text.npos, is_unnamed = !is_whole && begin == text.size();
     if (!is_whole && !is_cut) return false;
     const std::size_t end = is_whole ? begin + length : text.size();
-    auto call = read_addressed_call(text.substr(0, end), headed_body, *offers_, !is_whole);
+    auto call = read_addressed_call(text.substr(0, end), by_.address->behind, *offers_, !is_whole);
     if (!keep_call(calls, std::move(call), is_unnamed)) return false;
     text.remove_prefix(end);
   }
@@ -247,16 +190,15 @@ bool tool_call_reader::take_headed(std::string_view text, bool is_cut) {
 
 /// The calls of a whole answer; none where there is anything else.
 bool tool_call_reader::take_sequence(std::string_view text, bool is_cut) {
-  const sequence_form& form = form_of(style_);
-  const std::string_view key = name_key_of(style_);
+  const sequence_form& form = by_.sequence;
   std::vector<tool_call> calls;
   take_tag(text, form);
   if (!take(text, form.first)) return false;
   do {
     text.remove_prefix(first_not_blank(text));
     const std::size_t end = end_of_value(text);
-    auto call = end == text.npos ? std::nullopt : read_json_call(text.substr(0, end), *offers_, key);
-    if (end == text.npos && is_cut) call = read_cut_json_call(text, *offers_, key);
+    auto call = end == text.npos ? std::nullopt : read_json_call(text.substr(0, end), *offers_, by_.name_key);
+    if (end == text.npos && is_cut) call = read_cut_json_call(text, *offers_, by_.name_key);
     if (!keep_call(calls, std::move(call), end == text.npos && is_cut)) return false;
     text.remove_prefix(std::min(end, text.size()));
   } while (take(text, form.between));
@@ -267,14 +209,15 @@ bool tool_call_reader::take_sequence(std::string_view text, bool is_cut) {
 
 /// One call of a section, with its mark before it; moves `text` past it.
 std::optional<tool_call> tool_call_reader::read_section_call(std::string_view& text, bool is_cut) const {
-  const auto [opening, closing] = section_call_tags;
+  const auto [opening, closing] = by_.inner;
+  const call_address& address = *by_.address;
   take(text, opening);
   const std::size_t end = text.find(closing);
   const bool is_last = end == text.npos;
   std::string_view call = text.substr(0, is_last ? text.size() - beginning_of(closing, text) : end);
   text.remove_prefix(is_last ? text.size() : end + closing.size());
-  if (style_ == tool_style::fenced && take(call, fenced_address)) call = without_fence(call);
-  return read_addressed_call(call, body_of(style_), *offers_, is_cut && is_last);
+  if (by_.reads == call_text::fenced && take(call, address.before)) call = without_fence(call, address.behind);
+  return read_addressed_call(call, address.behind, *offers_, is_cut && is_last);
 }
 
 /// The calls of a section, where there are any; what else is in it is text.
@@ -286,7 +229,7 @@ bool tool_call_reader::take_section(std::string_view text, bool is_cut) {
   std::vector<part> parts;
   while (!is_blank(text)) {
     const std::string_view before = text;
-    const std::size_t next = text.find(section_call_tags.opening);
+    const std::size_t next = text.find(by_.inner.opening);
     if (next == first_not_blank(text)) {
       auto call = read_section_call(text, is_cut);
       parts.push_back({before.substr(0, before.size() - text.size()), std::move(call)});
@@ -331,23 +274,23 @@ bool tool_call_reader::take_invocations(std::string_view text, bool is_cut) {
 }
 
 bool tool_call_reader::take_tagged(std::string_view text, bool is_cut) {
-  if (style_ == tool_style::pythonic) return take_pythonic(text, is_cut);
-  if (style_ == tool_style::actions) return take_sequence(text, is_cut);
-  if (has_sections(style_)) return take_section(text, is_cut);
-  if (has_marks(style_)) {
-    auto addressed = style_ == tool_style::unquoted ? read_unquoted_call(text, gemma_address, *offers_, is_cut)
-                                                    : read_addressed_call(text, body_of(style_), *offers_, is_cut);
-    if (addressed) add_call(*std::move(addressed));
-    return addressed.has_value();
+  switch (by_.reads) {
+    case call_text::pythonic:
+      return take_pythonic(text, is_cut);
+    case call_text::sequence:
+      return take_sequence(text, is_cut);
+    case call_text::section:
+    case call_text::fenced:
+      return take_section(text, is_cut);
+    case call_text::unquoted:
+      return add_any(read_unquoted_call(text, by_.address->before, *offers_, is_cut));
+    case call_text::addressed:
+      return add_any(read_addressed_call(text, by_.address->behind, *offers_, is_cut));
+    case call_text::invocations:
+      return take_invocations(text, is_cut) || add_any(read_call(text, *offers_, is_cut));
+    default:
+      return add_any(read_call(text, *offers_, is_cut));
   }
-  if (style_ == tool_style::invoked && take_invocations(text, is_cut)) return true;
-  auto call = read_json_call(text, *offers_);
-  if (!call && is_cut) call = read_cut_json_call(text, *offers_);
-  if (!call) call = read_function_tags(text, *offers_, is_cut);
-  if (!call) call = read_key_tags(text, *offers_, is_cut);
-  if (!call) return false;
-  add_call(*std::move(call));
-  return true;
 }
 
 void tool_call_reader::add_call(tool_call call) {
@@ -355,6 +298,12 @@ void tool_call_reader::add_call(tool_call call) {
   is_behind_call_ = true;
   behind_call_.clear();
   if (++found_ <= most_) calls_.push_back(std::move(call));
+}
+
+/// False where there is none.
+bool tool_call_reader::add_any(std::optional<tool_call> call) {
+  if (call) add_call(*std::move(call));
+  return call.has_value();
 }
 
 /// False where there are none.

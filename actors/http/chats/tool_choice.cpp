@@ -95,19 +95,13 @@ void move_references(json& schema, const std::string& place) {
     for (json& part : schema) move_references(part, place);
 }
 
-const char* arguments_key(tool_style style) {
-  return style == tool_style::bare ? "parameters" : "arguments";
-}
-
 /// What stands around the JSON of a call.
 struct surroundings {
   std::string before, after;
 };
-surroundings around_call(tool_style style) {
-  const auto [opening, closing] = tags_of(style);
-  if (has_tags(style)) return {fmt::format("{}\n", opening), fmt::format("\n{}", closing)};
-  if (style == tool_style::listed) return {"[", "]"};
-  return {"", ""};
+surroundings around_call(const call_notation& by) {
+  if (by.has_tags()) return {fmt::format("{}\n", by.tags.opening), fmt::format("\n{}", by.tags.closing)};
+  return {std::string(by.sequence.first), std::string(by.sequence.last)};
 }
 
 /// Finds the arguments that are texts. Sorted, the parameters have a reference's place found fast.
@@ -180,20 +174,20 @@ class text_search {
   std::set<std::string> followed_, to_texts_;  ///< references: of this round; those that lead to a text
 };
 
-/// A call as models of this style write it. `name`, `arguments`: schemas.
-json call_schema(tool_style style, json name, json arguments) {
+/// A call in this notation. `name`, `arguments`: schemas.
+json call_schema(const call_notation& by, json name, json arguments) {
   return {{"type", "object"},
-          {"properties", {{"name", std::move(name)}, {arguments_key(style), std::move(arguments)}}},
-          {"required", {"name", arguments_key(style)}},
+          {"properties", {{"name", std::move(name)}, {by.arguments_key, std::move(arguments)}}},
+          {"required", {"name", by.arguments_key}},
           {"additionalProperties", false}};
 }
 
 /// What calls of the tools may look like.
-json calls_schema(std::vector<described_tool> tools, tool_style style) {
+json calls_schema(std::vector<described_tool> tools, const call_notation& by) {
   json calls = json::array();
   for (described_tool& each : tools) {
-    move_references(each.parameters, fmt::format("/anyOf/{}/properties/{}", calls.size(), arguments_key(style)));
-    calls.push_back(call_schema(style, {{"const", each.name}}, std::move(each.parameters)));
+    move_references(each.parameters, fmt::format("/anyOf/{}/properties/{}", calls.size(), by.arguments_key));
+    calls.push_back(call_schema(by, {{"const", each.name}}, std::move(each.parameters)));
   }
   return {{"anyOf", std::move(calls)}};
 }
@@ -218,32 +212,33 @@ output_constraint arguments_of(const described_tool& tool) {
 }
 
 /// The form of an answer that must be a call of one of the tools.
-output_constraint call_of(std::vector<described_tool> tools, tool_style style) {
-  const auto [before, after] = around_call(style);
-  return {constraint_kind::json_schema, calls_schema(std::move(tools), style).dump(), before, after};
+output_constraint call_of(std::vector<described_tool> tools, const call_notation& by) {
+  const auto [before, after] = around_call(by);
+  return {constraint_kind::json_schema, calls_schema(std::move(tools), by).dump(), before, after};
 }
 
 /// The form of a text in which calls of strict tools keep to their schemas; none where none is strict, or where nothing
 /// marks a call.
-output_constraint strict_calls_of(std::vector<described_tool> tools, tool_style style) {
+output_constraint strict_calls_of(std::vector<described_tool> tools, const call_notation& by) {
   const bool any = std::any_of(tools.begin(), tools.end(), [](const auto& each) { return each.is_strict; });
-  if (!any || style != tool_style::tagged) return {};
+  if (!any || by.reads != call_text::json) return {};
   std::size_t work = 0;
   for (described_tool& each : tools)
     if (each.is_strict)
       make_demandable(each, work);
     else
       each.parameters = {{"type", "object"}};
-  return {constraint_kind::calls, calls_schema(std::move(tools), style).dump(), "<tool_call>", "</tool_call>"};
+  return {constraint_kind::calls, calls_schema(std::move(tools), by).dump(), std::string(by.tags.opening),
+          std::string(by.tags.closing)};
 }
 
 /// The form of a call that the model may make or not. Its arguments are free, as in answers without a form where no
 /// tool is strict.
-tool_call_form free_call_of(const std::vector<tool_offer>& offers, tool_style style) {
+tool_call_form free_call_of(const std::vector<tool_offer>& offers, const call_notation& by) {
   json names = json::array();
   for (const tool_offer& each : offers) names.push_back(each.name);
-  const json call = call_schema(style, {{"enum", std::move(names)}}, {{"type", "object"}});
-  const auto [before, after] = around_call(style);
+  const json call = call_schema(by, {{"enum", std::move(names)}}, {{"type", "object"}});
+  const auto [before, after] = around_call(by);
   return {call.dump(), before, after};
 }
 
@@ -251,12 +246,12 @@ tool_call_form free_call_of(const std::vector<tool_offer>& offers, tool_style st
 void demand_call(std::vector<described_tool> offers, tool_wishes& wishes) {
   std::size_t work = 0;
   for (described_tool& each : offers) make_demandable(each, work);
-  const bool is_addressed = has_address(wishes.style) && offers.size() == 1;
+  const bool is_addressed = notation_of(wishes.style).address && offers.size() == 1;
   // Made to call, a model whose own calls are not known writes what is asked for as it writes any JSON. So does one
   // that has to choose whom to address, in a way that no form can have.
-  if (!has_forms(wishes.style) && !is_addressed) wishes.style = tool_style::bare;
+  if (!notation_of(wishes.style).has_forms && !is_addressed) wishes.style = tool_style::bare;
   if (is_addressed) wishes.called = offers.front().name;
-  wishes.form = is_addressed ? arguments_of(offers.front()) : call_of(std::move(offers), wishes.style);
+  wishes.form = is_addressed ? arguments_of(offers.front()) : call_of(std::move(offers), notation_of(wishes.style));
 }
 
 bool is_free(const json& choice) {
@@ -291,9 +286,10 @@ tool_wishes read_tools(const request_fields& from, tool_style style) {
   if (!from.boolean("parallel_tool_calls").value_or(true)) wishes.most_calls = 1;
   wishes.style = style;
   if (choice == "auto") {
-    if (!offers.empty() && has_forms(style)) {
-      wishes.call = free_call_of(wishes.offers, style);
-      wishes.strict = strict_calls_of(std::move(offers), style);
+    const call_notation& by = notation_of(style);
+    if (!offers.empty() && by.has_forms) {
+      wishes.call = free_call_of(wishes.offers, by);
+      wishes.strict = strict_calls_of(std::move(offers), by);
       if (wishes.strict) wishes.call.schema = wishes.strict.text;
     }
   } else {

@@ -466,31 +466,6 @@ TEST(tool_calls, leave_other_text_alone) {
       }
 }
 
-TEST(tool_calls, are_of_the_templates_family) {
-  EXPECT_EQ(tool_style_of("{% if tools %}<tool_call>{% endif %}"), tool_style::tagged);
-  EXPECT_EQ(tool_style_of("{% if tools %}<tool_call>\n<function=x>{% endif %}"), tool_style::nested);
-  EXPECT_EQ(tool_style_of("{% if tools %}<seed:tool_call>\n<function=x>{% endif %}"), tool_style::seeded);
-  EXPECT_EQ(tool_style_of("{% if tools %}<minimax:tool_call>\n<invoke name={% endif %}"), tool_style::invoked);
-  EXPECT_EQ(tool_style_of("{% if tools %}<tool_call>{name}<arg_key>{% endif %}"), tool_style::nested);
-  EXPECT_EQ(tool_style_of("{% if tools %}{\"name\": x, \"parameters\": y}{% endif %}"), tool_style::bare);
-  EXPECT_EQ(tool_style_of("{% if tools %}[TOOL_CALLS]{% endif %}"), tool_style::listed);
-  EXPECT_EQ(tool_style_of("{% if tools %}[TOOL_CALLS]{{ name }}[ARGS]{% endif %}"), tool_style::named);
-  EXPECT_EQ(tool_style_of("{% if tools %}respond with <|tool_call|>{% endif %}"), tool_style::listed);
-  EXPECT_EQ(tool_style_of("{% if 'tools' in message %}<|tool|>{% endif %}"), tool_style::listed);
-  EXPECT_EQ(tool_style_of("{% if tools %}<|tool_call>call:{{ name }}{% endif %}"), tool_style::unquoted);
-  EXPECT_EQ(tool_style_of("{{ '<｜tool▁calls▁begin｜>' + name + '<｜tool▁sep｜>' }}"), tool_style::sectioned);
-  EXPECT_EQ(tool_style_of("{{ '<｜tool▁calls▁begin｜>' + type + '<｜tool▁sep｜>' + name + '```json' }}"),
-            tool_style::fenced);
-  EXPECT_EQ(tool_style_of("{% if tools %}<|tool_list_start|>[{% endif %}"), tool_style::pythonic);
-  EXPECT_EQ(tool_style_of("{% if tools %}<|im_start|>system List of tools: [{% endif %}"), tool_style::pythonic);
-  EXPECT_EQ(tool_style_of("{% if tools %}{{ '<|tool_call_start|>[' + name + '(' }}{% endif %}"), tool_style::pythonic);
-  EXPECT_EQ(tool_style_of("{% if tools %}List of tools: [{% endif %}"), tool_style::none);
-  EXPECT_EQ(tool_style_of("{% if tools %}<|START_ACTION|>[{\"parameters\": {}}]{% endif %}"), tool_style::actions);
-  EXPECT_EQ(tool_style_of("{% if tools %}在调用上述函数时，请使用 Json 格式表示调用的参数。{% endif %}"),
-            tool_style::headed);
-  EXPECT_EQ(tool_style_of("{{ messages }}"), tool_style::none);
-}
-
 TEST(tool_calls, are_read_by_readers_that_share_the_offers) {
   const auto offers = std::make_shared<const std::vector<tool_offer>>(std::vector<tool_offer>{{.name = "go"}});
   const std::vector<tool_call_reader> of_many_answers(100, tool_call_reader(tool_style::tagged, offers));
