@@ -51,6 +51,12 @@ TEST_F(metrics, of_the_dashboard_all_exist) {
         << name;
 }
 
+TEST_F(metrics, that_call_for_somebody_are_on_the_dashboard) {
+  const std::string dashboard = read_file(configs / "grafana.json");
+  for (const char* name : {"replica_running", "node_alive", "journal_failing", "http_refused_connections_total"})
+    EXPECT_NE(dashboard.find(std::string("troupe:") + name), dashboard.npos) << name;
+}
+
 TEST_F(metrics, of_several_clusters_are_told_apart_by_the_dashboard) {
   const std::string dashboard = read_file(configs / "grafana.json");
   EXPECT_FALSE(matches(dashboard, R"(("expr"))").empty());
