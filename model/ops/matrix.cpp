@@ -1,10 +1,12 @@
 #include "model/ops/matrix.hpp"
 
+#include <algorithm>
 #include <array>
 #include <string>
 
 #include <fmt/ranges.h>
 
+#include "base/ascii.hpp"
 #include "base/error.hpp"
 #include "base/rounding.hpp"
 #include "base/to_size.hpp"
@@ -13,6 +15,41 @@ namespace troupe {
 namespace {
 
 constexpr std::array<std::string_view, 8> names{"f32", "bf16", "u8", "u8g64", "q8", "q4", "u4g32", "mxfp4"};
+
+/// What other programs call weights of about this size and quality, in small letters.
+struct other_name {
+  std::string_view theirs, ours;
+};
+constexpr std::array<other_name, 18> other_names{{{"q8_0", "u8"},
+                                                  {"int8", "u8"},
+                                                  {"8bit", "u8"},
+                                                  {"bitsandbytes", "u8"},
+                                                  {"q4_0", "q4"},
+                                                  {"q4_1", "u4g32"},
+                                                  {"q4_k", "u4g32"},
+                                                  {"q4_k_m", "u4g32"},
+                                                  {"q4_k_s", "u4g32"},
+                                                  {"int4", "u4g32"},
+                                                  {"4bit", "u4g32"},
+                                                  {"nf4", "u4g32"},
+                                                  {"bfloat16", "bf16"},
+                                                  {"f16", "bf16"},
+                                                  {"fp16", "bf16"},
+                                                  {"float16", "bf16"},
+                                                  {"float32", "f32"},
+                                                  {"fp32", "f32"}}};
+/// Where those who write so want what the files have.
+constexpr std::array<std::string_view, 9> as_in_files{
+    "auto", "none", "awq", "gptq", "fp8", "gguf", "compressed-tensors", "native", "default"};
+
+/// "; q8_0 is about u8 here", where that is known.
+std::string hint_for(std::string_view name) {
+  const std::string lower = lower_case(name);
+  if (std::ranges::count(as_in_files, std::string_view(lower)) > 0)
+    return ", or leave it out to have the weights as the files have them";
+  const auto other = std::ranges::find(other_names, std::string_view(lower), &other_name::theirs);
+  return other == other_names.end() ? "" : fmt::format("; {} is about {} here", other->theirs, other->ours);
+}
 
 }  // namespace
 
@@ -28,7 +65,7 @@ std::string_view scheme_names() {
 scheme scheme_from_name(std::string_view name, std::string_view where) {
   for (std::size_t i = 0; i < names.size(); ++i)
     if (names[i] == name) return static_cast<scheme>(i);
-  refuse("{}: unknown quantization '{}': use {}", where, name, scheme_names());
+  refuse("{}: unknown quantization '{}': use {}{}", where, name, scheme_names(), hint_for(name));
 }
 
 matrix_bytes part_bytes(scheme kind, std::int64_t outs, std::int64_t ins) {

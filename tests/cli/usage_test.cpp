@@ -155,6 +155,21 @@ TEST_F(usage, knows_what_other_programs_call_otherwise) {
   refused({"models"}, "unknown command 'models': a running cluster lists them");
 }
 
+TEST_F(usage, says_how_that_is_done_which_other_servers_have_a_flag_for) {
+  const std::pair<const char*, const char*> flags[] = {{"--model-id", "write MODEL without a flag"},
+                                                       {"--quantize", "did you mean '--quant'?"},
+                                                       {"--hostname", "did you mean '--http'?"},
+                                                       {"--allowed-origins", "did you mean '--http-origins'?"},
+                                                       {"--max-total-tokens", "did you mean '--context'?"},
+                                                       {"--max-concurrent-requests", "max_waiting in [scheduler]"},
+                                                       {"--num-shard", "tensor in [cluster]"},
+                                                       {"--kv-memory", "kv_memory in [scheduler]"},
+                                                       {"--api-key-file", "troupe keys add --from FILE"},
+                                                       {"--top-k", "each request says it"},
+                                                       {"--no-mmap", "leave it out"}};
+  for (const auto& [flag, ours] : flags) refused({"serve", llama_, flag, "1"}, ours);
+}
+
 TEST_F(usage, takes_no_short_word_for_another) {
   refused({"serve", llama_, "--numa", "x"}, "unknown option --numa: see troupe serve --help");
   for (const char* command : {"generate", "chat"})
@@ -210,6 +225,8 @@ TEST_F(usage, refuses_flags_that_do_not_fit) {
   refused({"generate", llama_, "--tokens", "1", "--device", "cuda:63"}, "use the device cpu");
   refused({"generate", llama_, "--tokens", "1", "--stop-token", "96"}, "token 96");
   refused({"quantize", llama_, "--scheme", "u9", "--out", path("out").string()}, "--scheme: unknown quantization");
+  refused({"generate", llama_, "--tokens", "1", "--quant", "Q4_K_M"}, "mxfp4; q4_k_m is about u4g32 here");
+  refused({"generate", llama_, "--tokens", "1", "--quant", "auto"}, "or leave it out to have the weights as the files");
 }
 
 TEST_F(usage, refuses_prompts_that_the_model_cannot_take) {
