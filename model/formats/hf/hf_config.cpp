@@ -113,7 +113,7 @@ void read_llama_like(const fields& config, const family_defaults& defaults, mode
   detail::set_family_traits(into);
   read_experts(config, defaults.mixture, into);
   read_biases(config, defaults, into);
-  if (defaults.own) defaults.own(config, defaults, into);
+  if (defaults.own) defaults.own(config, into);
   into.rope.theta = defaults.theta;
   detail::read_ropes(config, into);
 }

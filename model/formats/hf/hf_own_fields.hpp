@@ -6,15 +6,11 @@
 #include "model/formats/json_input.hpp"
 #include "model/formats/model_config.hpp"
 
-namespace troupe::detail {
-struct family_defaults;
-}
-
 /// What the files of one family, or of a few, say beside what all say: a function for each, called when sizes, experts
 /// and biases have been read, and before the ropes.
 namespace troupe::detail::own_fields {
 
-using reader = void(const json_fields<nlohmann::json>&, const family_defaults&, model_config&);
+using reader = void(const json_fields<nlohmann::json>&, model_config&);
 
 reader llama, qwen2_moe, qwen3_moe, linear_attention, ernie, ernie_moe, seed, minimax, olmoe, glm, glm_moe, gemma2,
     gemma3, gemma4, gpt_oss, ministral, granite, granite_moe, granite_hybrid, cohere, nemotron, lfm2, lfm2_moe,
