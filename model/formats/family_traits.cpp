@@ -57,6 +57,10 @@ bool detail::has_delta_layers(std::string_view family) {
   return family == "qwen35" || family == "qwen35moe" || family == "qwen3next";
 }
 
+bool detail::turns_parts(std::string_view family) {
+  return family == "phi3" || family == "minimax-m2" || family.starts_with("glm") || has_delta_layers(family);
+}
+
 void detail::set_family_traits(model_config& config) {
   const std::string_view family = config.family;
   const auto is_one_of = [&](std::initializer_list<std::string_view> names) {

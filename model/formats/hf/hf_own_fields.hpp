@@ -21,3 +21,13 @@ void read_shared_experts(const json_fields<nlohmann::json>& config, std::int64_t
                          model_config& into);
 
 }  // namespace troupe::detail::own_fields
+
+/// And what layers have one by one, in models with ropes: how far each sees, and how it turns its heads. Called when
+/// the number of layers has been checked.
+namespace troupe::detail::own_layers {
+
+using reader = own_fields::reader;
+
+reader gemma3, gemma4, olmo3, cohere2, exaone4, smollm3, granite_hybrid, nemotron;
+
+}  // namespace troupe::detail::own_layers
