@@ -137,7 +137,7 @@ model_config config_from_gguf(const gguf_file& file) {
   const gguf_architecture& architecture = detail::architecture_of(file);
   const arch_keys keys(file, std::string(architecture.name));
   model_config into;
-  into.family = architecture.family.empty() ? architecture.name : architecture.family;
+  into.family = architecture.our_family();
   into.file.sees_pictures = architecture.sees_pictures;
   into.tied_embeddings = keys.facts().tied_embeddings;
   read_sizes(architecture, keys, into);

@@ -303,6 +303,16 @@ const gguf_architecture& architecture_of(const gguf_file& file) {
          names_of(false));
 }
 
+std::vector<std::string_view> gguf_names_of(const model_config& config) {
+  std::vector<std::string_view> all, alike;
+  for (const gguf_architecture& each : architectures) {
+    if (each.our_family() != config.family) continue;
+    all.push_back(each.name);
+    if (each.sees_pictures == config.file.sees_pictures) alike.push_back(each.name);
+  }
+  return alike.empty() ? all : alike;  // many families have one name for both
+}
+
 void check_is_mixture(const gguf_architecture& architecture, const arch_keys& keys, std::int64_t experts) {
   if (!architecture.is_mixture)
     refuse("{}: \"{}\" is {}, which is not supported: of mixtures {} are", keys.where(), keys.full("expert_count"),
