@@ -135,7 +135,7 @@ void read_gemma4(const arch_keys& keys, model_config& into) {
   into.local_rope.theta = keys.get<double>("rope.freq_base_swa").value_or(10000.0);
   into.wide.values_are_keys = facts.lacks_values;
   into.layer_factors = facts.layer_factors;
-  into.file.joined_experts = facts.joined_experts;
+  into.file.joined_gates_and_ups = facts.joined_gates_and_ups;
   read_two_kinds_of_layers(keys, 6, into);
 }
 

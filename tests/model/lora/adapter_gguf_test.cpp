@@ -96,7 +96,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 model_config small_llama() {
   model_config base;
-  base.family = "llama";
+  base.family = "llama", base.file.gguf_turns_neighbours = true;
   base.vocab_size = 10, base.hidden = 32, base.layers = 2, base.heads = 4, base.kv_heads = 2;
   base.head_dim = 8, base.ffn = 64, base.context = 64;
   return base;
