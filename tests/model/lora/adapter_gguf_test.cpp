@@ -1,6 +1,8 @@
 // Adapters as GGUF files, as llama.cpp's converter writes them.
 #include "model/lora/adapter_gguf.hpp"
 
+#include <limits>
+
 #include <gmock/gmock.h>
 
 #include "base/half.hpp"
