@@ -22,6 +22,12 @@ void stretch_context(model_config& config) {
   config.context = static_cast<std::int64_t>(std::min<double>(reached, most_tokens + 1));  // which check refuses
 }
 
+std::vector<bool> every_nth(std::int64_t n, std::size_t layers) {
+  std::vector<bool> chosen;
+  for (std::int64_t i = 1; chosen.size() < layers; ++i) chosen.push_back(i % n == 0);
+  return chosen;
+}
+
 void set_ropes_by_window(model_config& config, layer_rope within, layer_rope without) {
   for (const std::int64_t window : config.windows) config.layer_ropes.push_back(window != 0 ? within : without);
 }

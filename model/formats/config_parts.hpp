@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/formats/model_config.hpp"
 
@@ -16,6 +17,8 @@ bool is_token(std::int64_t token, const model_config& config);
 void add_end_token(std::int64_t token, model_config& config);
 /// With YaRN a model reaches `factor` times its original context, even if its file names a smaller one: so vLLM has it.
 void stretch_context(model_config& config);
+/// Yes for the n-th layer, the one n behind it, and so on.
+std::vector<bool> every_nth(std::int64_t n, std::size_t layers);
 /// How layers with a window turn their heads, and how those without.
 void set_ropes_by_window(model_config& config, layer_rope within, layer_rope without);
 /// Those of latent attention, as config.latent has them.

@@ -10,6 +10,9 @@ namespace troupe::detail {
 /// Whether it has layers of linear attention.
 bool has_delta_layers(std::string_view family);
 
+/// Whether its models may turn a part of each head alone: Phi-4-mini, GLM, MiniMax and those with linear attention.
+bool turns_parts(std::string_view family);
+
 /// To be called when `config` has its family and its width, before what its file says otherwise.
 void set_family_traits(model_config& config);
 

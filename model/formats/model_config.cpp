@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/logarithm.hpp"
 #include "model/formats/config_parts.hpp"
 
 namespace troupe {
@@ -240,7 +241,39 @@ void check_tokens(const model_config& config, const std::string& where) {
     refuse("{}: the begin token {} is not in the vocabulary of {}", where, config.bos_token, config.vocab_size);
 }
 
+float latent_score_divisor(const model_config& config) {
+  const rope_config& rope = config.rope;
+  const bool stretches = rope.scaling == rope_scaling::yarn && rope.factor > 1;
+  const double by = stretches ? 1 + 0.1 * rope.yarn.score_stretch * logarithm(rope.factor) : 1;
+  return static_cast<float>(std::sqrt(static_cast<double>(config.latent.query())) / (by * by));
+}
+
 }  // namespace
+
+std::int64_t model_config::keys_of(std::int64_t layer) const {
+  const layer_rope rope = rope_of(layer);
+  if (!shares_keys(layer)) return layer;
+  std::int64_t source = layers - sharing_layers - 1;
+  while (source > 0 && rope_of(source) != rope) --source;
+  return source;
+}
+
+bool model_config::is_shared(std::int64_t layer) const {
+  for (std::int64_t later = layers - sharing_layers; later < layers; ++later)
+    if (later > layer && keys_of(later) == layer) return true;
+  return false;
+}
+
+std::int64_t model_config::state_bytes() const {
+  std::int64_t bytes = 0;
+  for (std::int64_t layer = 0; layer < layers; ++layer) bytes += state_bytes(layer);
+  return bytes;
+}
+
+float model_config::score_divisor() const {
+  if (is_latent()) return latent_score_divisor(*this);
+  return std::sqrt(static_cast<float>(score_dim > 0 ? score_dim : static_cast<double>(head_dim)));
+}
 
 std::string_view uncommon_heads(const model_config& config) {
   return config.is_latent() ? "latent attention" : "layers whose heads differ, or that share keys and values";

@@ -1,12 +1,10 @@
 #pragma once
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/logarithm.hpp"
 #include "base/to_size.hpp"
 #include "model/formats/file_layout.hpp"
 #include "model/formats/layer_configs.hpp"
@@ -114,19 +112,9 @@ struct model_config {
     return !shares_keys(layer) && !is_latent() && !(wide.values_are_keys && is_wide(layer));
   }
   /// The layer whose keys and values this one reads: itself, if it does not share.
-  std::int64_t keys_of(std::int64_t layer) const {
-    const layer_rope rope = rope_of(layer);
-    if (!shares_keys(layer)) return layer;
-    std::int64_t source = layers - sharing_layers - 1;
-    while (source > 0 && rope_of(source) != rope) --source;
-    return source;
-  }
+  std::int64_t keys_of(std::int64_t layer) const;
   /// Later ones read its keys and values.
-  bool is_shared(std::int64_t layer) const {
-    for (std::int64_t later = layers - sharing_layers; later < layers; ++later)
-      if (later > layer && keys_of(later) == layer) return true;
-    return false;
-  }
+  bool is_shared(std::int64_t layer) const;
   /// It keeps keys and values of its own.
   bool keeps_keys(std::int64_t layer) const { return mixer_of(layer) == mixer_kind::attention && !shares_keys(layer); }
   /// All layers run in one place: some read what others made, or what belongs to the rows' tokens.
@@ -188,20 +176,8 @@ struct model_config {
     return state_floats(layer) * static_cast<std::int64_t>(sizeof(float));
   }
   /// Of a sequence's states in all layers.
-  std::int64_t state_bytes() const {
-    std::int64_t bytes = 0;
-    for (std::int64_t layer = 0; layer < layers; ++layer) bytes += state_bytes(layer);
-    return bytes;
-  }
-  float score_divisor() const {
-    if (is_latent()) return latent_score_divisor();
-    return std::sqrt(static_cast<float>(score_dim > 0 ? score_dim : static_cast<double>(head_dim)));
-  }
-  float latent_score_divisor() const {
-    const bool stretches = rope.scaling == rope_scaling::yarn && rope.factor > 1;
-    const double by = stretches ? 1 + 0.1 * rope.yarn.score_stretch * logarithm(rope.factor) : 1;
-    return static_cast<float>(std::sqrt(static_cast<double>(latent.query())) / (by * by));
-  }
+  std::int64_t state_bytes() const;
+  float score_divisor() const;
 };
 
 /// What config.has_uncommon_heads means, of this model.

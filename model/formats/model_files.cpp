@@ -170,7 +170,7 @@ void open_folder(model_files& model) {
   if (is_packed(model.tensors)) return;
   const std::string_view prefix = prefix_in(model);
   if (model.config.family == "gpt2") return fill_weights(model, naming::gpt2, prefix);
-  model.config.file.joined_experts = joins_experts(model, prefix);
+  if (joins_experts(model, prefix)) model.config.file.experts_in_one_tensor = true;
   fill_weights(model, naming::hugging_face, prefix);
 }
 

@@ -44,11 +44,6 @@ inline bool is_beside_experts(const model_config& config, std::int64_t layer, st
   const auto kind = linear_from_name(ours);
   return kind && is_mlp(*kind) && config.has_experts(layer) && !config.experts.apart;
 }
-/// Gate and up are one tensor.
-inline bool joins_gate_and_up(const model_config& config) {
-  return config.family == "phi3" || config.family == "glm" || config.family == "glm4";
-}
-
 // hf_names.cpp
 std::string_view hugging_face_part(const model_config& config, std::int64_t layer, std::string_view ours);
 /// Of one expert, without the weight's kind: "mlp.experts.3.gate_proj".

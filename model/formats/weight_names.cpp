@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "model/formats/delta_names.hpp"
-#include "model/formats/family_traits.hpp"
 #include "model/formats/part_names.hpp"
 
 namespace troupe::detail {
@@ -15,29 +14,16 @@ namespace {
 
 /// Whether those of all experts are one tensor.
 bool has_experts_together(const model_config& config, naming names) {
-  return names == naming::gguf || config.family == "gpt-oss" || is_granite(config) || config.file.joined_experts;
+  return names == naming::gguf || config.file.experts_in_one_tensor;
 }
 
 std::string_view part_in_file(const model_config& config, naming names, std::int64_t layer, std::string_view ours) {
   return names == naming::gguf ? gguf_part(config, layer, ours) : hugging_face_part(config, layer, ours);
 }
 
-/// Norms multiply by 1 + weight; conversion to GGUF adds the one.
-bool adds_one(const model_config& config) {
-  return config.family == "gemma2" || config.family == "gemma3" || has_delta_layers(config.family);
-}
-
 /// Of rows or of attention's heads.
 bool is_row_norm(const wanted_weight& weight) {
   return weight.vector && weight.kind == "weight" && !is_of_delta(weight.part);
-}
-
-/// llama.cpp rotates neighbours, so its conversion interleaves the two halves of each llama head. What it calls llama,
-/// too, has other names in folders.
-bool is_interleaved(const model_config& config) {
-  for (const std::string_view family : {"llama", "mistral", "mixtral", "ministral3", "smollm3", "arcee"})
-    if (config.family == family) return true;
-  return is_granite(config) || is_nemotron(config);
 }
 
 constexpr std::array<std::string_view, 4> bare_in_gguf = {delta_parts::decay, delta_parts::skip, "mlp.router_norm",
@@ -115,7 +101,7 @@ void find_share(const wanted_weight& weight, const model_config& config, naming 
   if (weight.expert >= 0) {
     if (!has_experts_together(config, names)) return;
     into.form.members = config.experts.count;
-    if (names == naming::gguf && !config.file.joined_experts) return;
+    if (names == naming::gguf && !config.file.joined_gates_and_ups) return;
     if (config.family == "gpt-oss") return find_in_turn(weight, *kind, into);
     // Qwen3-VL's, as published, are [in, out]; transformers 5 writes them as its class has them
     into.either_way = config.family == "qwen3moe";
@@ -154,7 +140,7 @@ row_order order_in_file(const wanted_weight& weight, const model_config& config,
   }
   const auto kind = linear_from_name(weight.part);
   if (!kind) return {};
-  if (names == naming::gguf && is_interleaved(config) && (kind == linear_kind::q || kind == linear_kind::k))
+  if (names == naming::gguf && config.file.gguf_turns_neighbours && (kind == linear_kind::q || kind == linear_kind::k))
     return turned_neighbours{.dim = config.head_dim, .turned = config.head_dim};
   return order_in_class(config, *kind);
 }
@@ -178,7 +164,7 @@ weight_place place_of(const wanted_weight& weight, const model_config& config, n
     place.form.columns = columns_in_gguf(config.delta, weight.part);
   place.form.is_flat = names == naming::gguf && weight.part == "mlp.shared_gate";
   if (weight.part == "mlp.choice_bias") place.form.has_unit = names != naming::gguf && config.family == "ernie4_5-moe";
-  if (names == naming::hugging_face && adds_one(config) && is_row_norm(weight)) place.rows.plus = 1;
+  if (names == naming::hugging_face && config.file.norms_lack_one && is_row_norm(weight)) place.rows.plus = 1;
   if (weight.part == "mlp.router_norm") place.rows.times = 1 / std::sqrt(static_cast<float>(config.hidden));
   place.rows.order = order_in_file(weight, config, names);
   return place;

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/to_size.hpp"
 #include "model/formats/family_traits.hpp"
+#include "model/formats/gguf/gguf_families.hpp"
 #include "model/formats/model_files.hpp"
 #include "model/formats/weight_names.hpp"
 #include "model/lora/adapter_reading.hpp"
@@ -36,34 +37,24 @@ struct gguf_factors {
   const tensor_view *a = nullptr, *b = nullptr;
 };
 
-/// What converters call a family, where that is not its own name.
+/// What converters call families that have no name of their own in GGUF files.
 struct converters_name {
   std::string_view family;
-  bool sees_pictures;  ///< it is the name of models alone that do
   std::vector<std::string_view> names;
 };
 
 std::vector<std::string_view> architectures_of(const model_config& base) {
   static const converters_name others[] = {
-      {"mistral", false, {"llama", "mistral3"}},  // an older converter had another for what sees pictures
-      {"mixtral", false, {"llama"}},
-      {"ministral3", false, {"mistral3"}},
-      {"olmo3", false, {"olmo2"}},
-      {"glm", false, {"chatglm"}},
-      {"cohere", false, {"command-r"}},
-      {"deepseek", false, {"deepseek2"}},
-      {"granitehybrid", false, {"granite"}},  // of models whose layers all attend
-      {"nemotronh", false, {"nemotron_h", "nemotron_h_moe"}},
-      {"qwen2", true, {"qwen2vl"}},
-      {"qwen3", true, {"qwen3vl"}},
-      {"qwen3moe", true, {"qwen3vlmoe"}},
+      {"mistral", {"llama", "mistral3"}},  // an older converter had another for what sees pictures
+      {"mixtral", {"llama"}},
+      {"ministral3", {"mistral3"}},
+      {"olmo3", {"olmo2"}},
   };
-  const auto other = std::ranges::find_if(others, [&](const converters_name& each) {
-    return each.family == base.family && (base.file.sees_pictures || !each.sees_pictures);
-  });
+  const auto other = std::ranges::find(others, std::string_view(base.family), &converters_name::family);
+  if (other != std::end(others)) return other->names;
   const bool attends_everywhere = base.mixers.empty();
-  if (other != std::end(others) && (attends_everywhere || base.family != "granitehybrid")) return other->names;
-  return {base.family};
+  if (base.family == "granitehybrid" && attends_everywhere) return {"granite"};
+  return gguf_names_of(base);
 }
 
 void check_architecture(const gguf_file& file, const model_config& base) {

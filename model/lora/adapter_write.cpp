@@ -78,7 +78,7 @@ void write_adapter(const adapter_file& adapter, const model_config& base, const 
                    const std::string& where) {
   std::vector<tensor_description> tensors;
   std::vector<std::vector<float>> values;
-  peft_description description{.factors = adapter.factors, .targets = {}, .fan_in_fan_out = base.family == "gpt2"};
+  peft_description description{.factors = adapter.factors, .targets = {}, .fan_in_fan_out = base.file.is_conv1d};
   for (const peft_module& each : modules_of(adapter, base, where)) {
     const auto kinds = detail::find_linears(each.name, base).kinds;
     const std::int64_t rank = each.first().rank;

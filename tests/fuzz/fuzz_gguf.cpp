@@ -33,7 +33,7 @@ void write_twice(const troupe::gguf_file& file) {
 
 void read_adapter_of_a_llama(const troupe::gguf_file& file) {
   troupe::model_config base;
-  base.family = "llama";
+  base.family = "llama", base.file.gguf_turns_neighbours = true;
   base.vocab_size = 10, base.hidden = 8, base.layers = 2, base.heads = 4, base.kv_heads = 2;
   base.head_dim = 2, base.ffn = 12, base.context = 64;
   (void)troupe::detail::adapter_from_gguf(file, base);

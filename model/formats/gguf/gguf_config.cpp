@@ -12,62 +12,23 @@ namespace {
 
 using detail::arch_keys;
 using detail::gguf_architecture;
-using detail::listed_layers;
 
 void read_experts(const arch_keys& keys, model_config& into) {
   into.experts.taken = keys.size("expert_used_count");
-  into.experts.apart = into.family == "gemma4";
   if (into.experts.apart) into.experts.shared_ffn = into.ffn;
   if (into.experts.shared_gate) into.experts.shared_ffn = keys.size("expert_shared_feed_forward_length", into.ffn);
   into.ffn = keys.size("expert_feed_forward_length", into.ffn);
-}
-
-/// Mixtures without any other mlp may name that of the experts alone.
-std::int64_t mlp_size(const arch_keys& keys) {
-  const auto of_experts = keys.get<std::int64_t>("expert_feed_forward_length");
-  return of_experts ? keys.size("feed_forward_length", *of_experts) : keys.size("feed_forward_length");
-}
-
-/// LFM2 and Granite 4 list them by layer: those that do not attend have none.
-void read_kv_heads(const arch_keys& keys, model_config& into) {
-  constexpr std::string_view key = "attention.head_count_kv";
-  const auto listed = keys.numbers(key);
-  const bool convolves = into.family.starts_with("lfm2");
-  if (!listed || (!convolves && into.family != "granitehybrid")) {
-    into.kv_heads = keys.size(key, into.heads);
-    return;
-  }
-  if (listed->size() != listed_layers(into))
-    refuse("{}: \"{}\" has {} entries for {} layers", keys.where(), keys.full(key), listed->size(), into.layers);
-  into.kv_heads = std::max<std::int64_t>(*std::max_element(listed->begin(), listed->end()), 1);
-  for (const std::int64_t heads : *listed) {
-    if (heads != 0 && heads != into.kv_heads)
-      refuse("{}: \"{}\" has {} and {}: other numbers than one and 0 are not supported", keys.where(), keys.full(key),
-             into.kv_heads, heads);
-    into.mixers.push_back(heads != 0 ? mixer_kind::attention : convolves ? mixer_kind::convolution : mixer_kind::delta);
-  }
 }
 
 void read_sizes(const gguf_architecture& architecture, const arch_keys& keys, model_config& into) {
   into.hidden = keys.size("embedding_length");
   into.layers = keys.size("block_count");
   into.heads = keys.size("attention.head_count");
-  if (into.family == "gemma4") {
-    detail::read_gemma4_sizes(keys, into);
-  } else if (into.family == "nemotronh") {
-    detail::read_nemotron_sizes(keys, into);
-  } else if (into.family == "deepseek") {
-    detail::read_latent_sizes(keys, into);
-    into.ffn = mlp_size(keys);
-  } else {
-    read_kv_heads(keys, into);
-    into.head_dim = keys.size("attention.key_length", std::max<std::int64_t>(into.hidden / into.heads, 1));
-    into.ffn = mlp_size(keys);
-  }
+  into.experts.count = keys.get<std::int64_t>("expert_count").value_or(0);
+  architecture.sizes(keys, into);
   const std::int64_t dim = into.has_two_kinds_of_heads() ? into.wide.dim : into.head_dim;
   if (!into.is_latent() && keys.size("attention.value_length", dim) != dim)
     refuse("{}: keys and values of different length are not supported", keys.where());
-  into.experts.count = keys.get<std::int64_t>("expert_count").value_or(0);
   if (into.experts.count != 0) detail::check_is_mixture(architecture, keys, into.experts.count);
   detail::set_family_traits(into);
   if (into.experts.count != 0) read_experts(keys, into);
@@ -97,8 +58,7 @@ void read_turned_part(const arch_keys& keys, model_config& into) {
   constexpr std::string_view key = "rope.dimension_count";
   const auto turned = keys.size(key, into.widest_head());
   if (turned == into.widest_head()) return;
-  if (into.family != "phi3" && into.family != "minimax-m2" && !into.family.starts_with("glm") &&
-      !detail::has_delta_layers(into.family))
+  if (!detail::turns_parts(into.family))
     refuse("{}: \"{}\" differs from the head size {}: positions in part of a head are not supported", keys.where(),
            keys.full(key), into.head_dim);
   into.rotary_dim = turned;
@@ -177,7 +137,7 @@ model_config config_from_gguf(const gguf_file& file) {
   const gguf_architecture& architecture = detail::architecture_of(file);
   const arch_keys keys(file, std::string(architecture.name));
   model_config into;
-  into.family = architecture.family.empty() ? architecture.name : architecture.family;
+  into.family = architecture.our_family();
   into.file.sees_pictures = architecture.sees_pictures;
   into.tied_embeddings = keys.facts().tied_embeddings;
   read_sizes(architecture, keys, into);

@@ -66,7 +66,7 @@ gguf_facts read_facts(const gguf_file& file) {
   facts.qkv_bias = fact(qkv_key, facts.joined_qkv ? "blk.0.attn_qkv.bias" : "blk.0.attn_q.bias");
   facts.out_bias = fact(out_key, "blk.0.attn_output.bias");
   facts.mlp_bias = fact(mlp_key, "blk.0.ffn_up.bias");
-  facts.joined_experts = tensors.find("blk.0.ffn_gate_up_exps.weight") != nullptr;
+  facts.joined_gates_and_ups = tensors.find("blk.0.ffn_gate_up_exps.weight") != nullptr;
   facts.choice_bias = file.get<bool>(choice_key).value_or(has_choice_bias(tensors));
   facts.lacks_values = file.get<bool>(lacks_values_key).value_or(lacks_values(tensors));
   facts.layer_factors = fact(factors_key, "blk.0.layer_output_scale.weight");

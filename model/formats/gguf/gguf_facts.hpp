@@ -19,7 +19,7 @@ struct gguf_facts {
   bool choice_bias = false;                ///< experts have numbers for their choice alone
   bool joined_qkv = false;                 ///< in one tensor; not kept, since packed weights are apart
   bool joined_qkvz = false;                ///< likewise, of linear attention
-  bool joined_experts = false;             ///< likewise, of gates and ups of experts
+  bool joined_gates_and_ups = false;       ///< likewise, of gates and ups of experts
   bool lacks_values = false;               ///< some layer has keys and no values of its own
   bool layer_factors = false;              ///< layers have a number that multiplies what leaves them
   std::vector<double> frequency_divisors;  ///< longrope's long ones, where there are two kinds

@@ -7,55 +7,11 @@
 
 #include "model/formats/config_parts.hpp"
 #include "model/formats/family_traits.hpp"
+#include "model/formats/gguf/gguf_layers.hpp"
+#include "model/formats/gguf/gguf_sizes.hpp"
 
 namespace troupe::detail {
 namespace {
-
-constexpr std::string_view window_key = "attention.sliding_window", pattern_key = "attention.sliding_window_pattern";
-
-/// Which layers have a window: listed one by one, or all but every n-th.
-std::vector<bool> sliding_layers(const arch_keys& keys, std::int64_t usual, const model_config& model) {
-  if (auto listed = keys.choices(pattern_key)) {
-    if (listed->size() != listed_layers(model))
-      refuse("{}: \"{}\" has {} entries for {} layers", keys.where(), keys.full(pattern_key), listed->size(),
-             model.layers);
-    return *std::move(listed);
-  }
-  const std::int64_t period = keys.size(pattern_key, usual);
-  std::vector<bool> slides;
-  for (std::size_t i = 0; i < listed_layers(model); ++i)
-    slides.push_back(static_cast<std::int64_t>(i + 1) % period != 0);
-  return slides;
-}
-
-/// Of two kinds of layers, which have one number each, in a list of all; or of all layers the same.
-struct numbers_of_kinds {
-  std::int64_t first = 0, second = 0;
-};
-numbers_of_kinds by_kind(const arch_keys& keys, std::string_view key, const std::vector<bool>& is_second) {
-  const auto listed = keys.numbers(key);
-  if (!listed) return {keys.size(key), keys.size(key)};
-  if (listed->size() != is_second.size())
-    refuse("{}: \"{}\" has {} entries for {} layers", keys.where(), keys.full(key), listed->size(), is_second.size());
-  numbers_of_kinds found;
-  for (std::size_t i = 0; i < listed->size(); ++i) {
-    std::int64_t& own = is_second[i] ? found.second : found.first;
-    if (own != 0 && own != (*listed)[i])
-      refuse("{}: \"{}\" has {} and {} for layers of one kind", keys.where(), keys.full(key), own, (*listed)[i]);
-    own = (*listed)[i];
-  }
-  if (found.first == 0) found.first = found.second;
-  if (found.second == 0) found.second = found.first;
-  return found;
-}
-
-/// Layers beyond these predict several tokens at once, and are not used.
-void leave_out_predicting_layers(const arch_keys& keys, model_config& into) {
-  const auto further = keys.get<std::int64_t>("nextn_predict_layers").value_or(0);
-  if (further < 0 || further >= into.layers)
-    refuse("{}: \"{}\" is {} of {} layers", keys.where(), keys.full("nextn_predict_layers"), further, into.layers);
-  into.layers -= further;
-}
 
 constexpr std::int64_t by_softmax = 1, by_sigmoids = 2;
 
@@ -141,21 +97,9 @@ void read_delta(const arch_keys& keys, model_config& into) {
   leave_out_predicting_layers(keys, into);
   read_state_heads(keys, into);
   into.delta.in_turn = into.family != "qwen3next";
-  const std::int64_t interval = keys.size("full_attention_interval", 4);
-  for (std::size_t i = 0; i < listed_layers(into); ++i)
-    into.mixers.push_back(static_cast<std::int64_t>(i + 1) % interval == 0 ? mixer_kind::attention : mixer_kind::delta);
+  for (const bool attends : every_nth(keys.size("full_attention_interval", 4), listed_layers(into)))
+    into.mixers.push_back(attends ? mixer_kind::attention : mixer_kind::delta);
   read_one_window(keys, into);
-}
-
-/// `size`: of the layers that have one.
-void set_windows(const arch_keys& keys, std::int64_t usual_period, std::int64_t size, model_config& into) {
-  for (const bool slides : sliding_layers(keys, usual_period, into)) into.windows.push_back(slides ? size : 0);
-}
-
-/// Layers with a window have a rope of their own.
-void read_two_kinds_of_layers(const arch_keys& keys, std::int64_t usual_period, model_config& into) {
-  set_windows(keys, usual_period, keys.size(window_key), into);
-  set_ropes_by_window(into, layer_rope::local, layer_rope::global);
 }
 
 /// No key says what the scores of the largest models are divided by.
@@ -191,7 +135,7 @@ void read_gemma4(const arch_keys& keys, model_config& into) {
   into.local_rope.theta = keys.get<double>("rope.freq_base_swa").value_or(10000.0);
   into.wide.values_are_keys = facts.lacks_values;
   into.layer_factors = facts.layer_factors;
-  into.file.joined_experts = facts.joined_experts;
+  into.file.joined_gates_and_ups = facts.joined_gates_and_ups;
   read_two_kinds_of_layers(keys, 6, into);
 }
 
@@ -214,9 +158,8 @@ void read_without_pictures(const arch_keys& keys, model_config& into) {
 
 /// No key says which layers do not turn their heads.
 void read_smollm3(const arch_keys& keys, model_config& into) {
-  constexpr std::size_t interval = 4;
-  for (std::size_t i = 0; i < listed_layers(into); ++i)
-    into.layer_ropes.push_back((i + 1) % interval == 0 ? layer_rope::none : layer_rope::global);
+  for (const bool turns_not : every_nth(4, listed_layers(into)))
+    into.layer_ropes.push_back(turns_not ? layer_rope::none : layer_rope::global);
   read_one_window(keys, into);
 }
 
@@ -236,7 +179,7 @@ void read_granite(const arch_keys& keys, model_config& into) {
   read_one_window(keys, into);
 }
 
-/// The list of its heads says which layers attend (read_kv_heads).
+/// The list of its heads says which layers attend (gguf_sizes.cpp).
 void read_granite_hybrid(const arch_keys& keys, model_config& into) {
   read_state_heads(keys, into);
   into.delta.is_state_space = into.delta.convolution_bias = true;
@@ -324,15 +267,19 @@ constexpr gguf_architecture architectures[] = {
     {.name = "qwen3vlmoe", .family = "qwen3moe", .is_mixture = true, .sees_pictures = true},
     {.name = "olmoe", .is_mixture = true},
     {.name = "glm4moe", .read = read_glm, .is_mixture = true},
-    {.name = "deepseek2", .family = "deepseek", .read = read_deepseek, .is_mixture = true},
+    {.name = "deepseek2", .family = "deepseek", .sizes = read_latent_sizes, .read = read_deepseek, .is_mixture = true},
     {.name = "gpt-oss", .read = read_gpt_oss, .is_mixture = true},
-    {.name = "nemotron_h", .family = "nemotronh", .read = read_nemotron},
-    {.name = "nemotron_h_moe", .family = "nemotronh", .read = read_nemotron, .is_mixture = true},
+    {.name = "nemotron_h", .family = "nemotronh", .sizes = read_nemotron_sizes, .read = read_nemotron},
+    {.name = "nemotron_h_moe",
+     .family = "nemotronh",
+     .sizes = read_nemotron_sizes,
+     .read = read_nemotron,
+     .is_mixture = true},
     {.name = "granitemoe", .read = read_granite, .is_mixture = true},
-    {.name = "granitehybrid", .read = read_granite_hybrid, .is_mixture = true},
-    {.name = "lfm2", .read = read_lfm2},
-    {.name = "lfm2moe", .read = read_lfm2, .is_mixture = true},
-    {.name = "gemma4", .read = read_gemma4, .is_mixture = true, .sees_pictures = true},
+    {.name = "granitehybrid", .sizes = read_granite_hybrid_sizes, .read = read_granite_hybrid, .is_mixture = true},
+    {.name = "lfm2", .sizes = read_lfm2_sizes, .read = read_lfm2},
+    {.name = "lfm2moe", .sizes = read_lfm2_sizes, .read = read_lfm2, .is_mixture = true},
+    {.name = "gemma4", .sizes = read_gemma4_sizes, .read = read_gemma4, .is_mixture = true, .sees_pictures = true},
 };
 
 std::string names_of(bool mixtures_alone) {
@@ -356,74 +303,20 @@ const gguf_architecture& architecture_of(const gguf_file& file) {
          names_of(false));
 }
 
+std::vector<std::string_view> gguf_names_of(const model_config& config) {
+  std::vector<std::string_view> all, alike;
+  for (const gguf_architecture& each : architectures) {
+    if (each.our_family() != config.family) continue;
+    all.push_back(each.name);
+    if (each.sees_pictures == config.file.sees_pictures) alike.push_back(each.name);
+  }
+  return alike.empty() ? all : alike;  // many families have one name for both
+}
+
 void check_is_mixture(const gguf_architecture& architecture, const arch_keys& keys, std::int64_t experts) {
   if (!architecture.is_mixture)
     refuse("{}: \"{}\" is {}, which is not supported: of mixtures {} are", keys.where(), keys.full("expert_count"),
            experts, names_of(true));
-}
-
-/// Layers that see all have other heads than those with a window, the last ones no keys and maybe a wider mlp.
-void read_gemma4_sizes(const arch_keys& keys, model_config& into) {
-  std::vector<bool> is_global = sliding_layers(keys, 6, into), shares(listed_layers(into));
-  is_global.flip();
-  into.wide.dim = keys.size("attention.key_length");
-  into.head_dim = keys.size("attention.key_length_swa", into.wide.dim);
-  const auto heads = by_kind(keys, "attention.head_count_kv", is_global);
-  into.kv_heads = heads.first, into.wide.kv_heads = heads.second;
-  into.sharing_layers = keys.get<std::int64_t>("attention.shared_kv_layers").value_or(0);
-  into.layer_embedding = keys.get<std::int64_t>("embedding_length_per_layer_input").value_or(0);
-  if (into.sharing_layers < 0 || into.sharing_layers > into.layers || into.layer_embedding < 0)
-    refuse("{}: {} layers share keys, and a token brings {} numbers to each", keys.where(), into.sharing_layers,
-           into.layer_embedding);
-  std::fill(shares.end() - static_cast<std::ptrdiff_t>(std::min(to_size(into.sharing_layers), shares.size())),
-            shares.end(), true);
-  const auto mlps = by_kind(keys, "feed_forward_length", shares);
-  into.ffn = mlps.first;
-  if (mlps.second != mlps.first) into.sharing_ffn = mlps.second;
-}
-
-void read_nemotron_sizes(const arch_keys& keys, model_config& into) {
-  const auto listed = [&](std::string_view key) {
-    const auto numbers = keys.numbers(key);
-    if (!numbers || numbers->size() != listed_layers(into))
-      refuse("{}: \"{}\" should list a number for each of {} layers", keys.where(), keys.full(key), into.layers);
-    const std::int64_t most = *std::ranges::max_element(*numbers);
-    for (const std::int64_t number : *numbers)
-      if (number != 0 && number != most)
-        refuse("{}: \"{}\" has {} and {}: other numbers than one and 0 are not supported", keys.where(), keys.full(key),
-               most, number);
-    return *numbers;
-  };
-  const auto heads = listed("attention.head_count_kv"), mlps = listed("feed_forward_length");
-  const char mlp = keys.has("expert_count") ? 'E' : '-';
-  leave_out_predicting_layers(keys, into);
-  std::string letters;
-  for (std::size_t i = 0; i < listed_layers(into); ++i) letters += heads[i] != 0 ? '*' : mlps[i] != 0 ? mlp : 'M';
-  into.kv_heads = std::max<std::int64_t>(*std::ranges::max_element(heads), 1);
-  into.ffn = std::max<std::int64_t>(*std::ranges::max_element(mlps), 1);
-  into.head_dim = keys.size("attention.key_length", std::max<std::int64_t>(into.hidden / into.heads, 1));
-  set_file_layers(letters, keys.where(), into);
-}
-
-void read_latent_sizes(const arch_keys& keys, model_config& into) {
-  constexpr std::string_view query_key = "attention.key_length_mla";
-  if (!keys.has(query_key))
-    refuse("{}: lacks the metadata key \"{}\": files of before April 2025 have other tensors: convert the model again",
-           keys.where(), keys.full(query_key));
-  into.latent.rank = keys.size("attention.kv_lora_rank");
-  into.latent.query_rank = keys.get<std::int64_t>("attention.q_lora_rank").value_or(0);
-  into.latent.turned = keys.size("rope.dimension_count");
-  into.latent.plain = keys.size(query_key) - into.latent.turned;
-  into.latent.value = keys.size("attention.value_length_mla");
-  set_latent_heads(into);
-}
-
-void read_one_window(const arch_keys& keys, model_config& into) {
-  const auto size = keys.get<std::int64_t>(window_key).value_or(0);
-  if (size != 0 && keys.has(pattern_key))
-    refuse("{}: \"{}\": windows that differ by layer are not supported in GGUF files", keys.where(),
-           keys.full(pattern_key));
-  if (size != 0) into.windows.assign(listed_layers(into), size);
 }
 
 }  // namespace troupe::detail

@@ -56,6 +56,10 @@ constexpr std::array<other_name, 7> latent_names = {{{"self_attn.q_down_proj", "
                                                      {latent_query, "attn_k_b"},
                                                      {latent_value, "attn_v_b"}}};
 
+bool joins_gate_and_up(const model_config& config) {
+  return config.family == "phi3" || config.family == "glm" || config.family == "glm4";
+}
+
 }  // namespace
 
 std::string_view gguf_part(const model_config& config, std::int64_t layer, std::string_view ours) {
@@ -78,7 +82,7 @@ std::string_view gguf_part(const model_config& config, std::int64_t layer, std::
 }
 
 std::string gguf_experts(const model_config& config, const wanted_weight& weight) {
-  const bool is_joined = config.file.joined_experts && linear_from_name(weight.part) != linear_kind::down;
+  const bool is_joined = config.file.joined_gates_and_ups && linear_from_name(weight.part) != linear_kind::down;
   return fmt::format("{}_exps", is_joined ? "ffn_gate_up" : name_in(gguf_names, weight.part));
 }
 

@@ -11,6 +11,7 @@
 #include "model/formats/config_parts.hpp"
 #include "model/formats/family_traits.hpp"
 #include "model/formats/hf/hf_families.hpp"
+#include "model/formats/hf/hf_layers.hpp"
 #include "model/formats/hf/hf_mixers.hpp"
 #include "model/formats/hf/hf_positions.hpp"
 #include "model/formats/hf/hf_quantization.hpp"
@@ -113,9 +114,8 @@ void read_llama_like(const fields& config, const family_defaults& defaults, mode
   detail::set_family_traits(into);
   read_experts(config, defaults.mixture, into);
   read_biases(config, defaults, into);
-  if (defaults.own) defaults.own(config, defaults, into);
-  into.rope.theta = defaults.theta;
-  detail::read_ropes(config, into);
+  if (defaults.own) defaults.own(config, into);
+  detail::read_ropes(config, defaults, into);
 }
 
 // ---- tokens ----
@@ -217,7 +217,7 @@ model_config parse_hf_config(std::string_view json, const std::string& where) {
   read_tokens(config, defaults, into);
   check(into, where);  // first of all the number of layers, which decides how many are listed
   if (into.experts.count > 0) read_dense_layers(config, defaults, into);
-  if (into.position == position_kind::rotary) detail::read_layers(config, into);
+  if (into.position == position_kind::rotary) detail::read_layers(config, defaults, into);
   if (defaults.mixer != mixer_kind::attention) detail::read_mixers(config, defaults.mixer, into);
   check(into, where);
   return into;

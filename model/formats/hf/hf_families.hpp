@@ -25,6 +25,18 @@ struct mixture_defaults {
   std::string_view step_key = "decoder_sparse_step";  // every so many-th of the others has experts
 };
 
+/// Which layers have a window where config.json names one and does not list them. "max_window_layers" is the bound.
+enum class window_layers : std::uint8_t { none, all, even, even_below_bound, from_bound };
+
+/// The windows of families whose layers differ in nothing else.
+struct window_defaults {
+  window_layers which = window_layers::none;
+  std::int64_t size = 0;  // where the file gives none; 0: no window
+  bool by_flag = false;   // only with "use_sliding_window"
+  std::int64_t bound = 0;
+  bool in_all_layers = false;  // whatever "layer_types" says, which its class does not read
+};
+
 /// What config.json may leave out, per family, as Hugging Face's classes fill it in, and who reads what its files alone
 /// say.
 struct family_defaults {
@@ -46,7 +58,11 @@ struct family_defaults {
   bool attention_bias = false;  // where it does not say
   mixture_defaults mixture = {};
   mixer_kind mixer = mixer_kind::attention;  // of layers that do not attend
+  double turned_part = 1;                    // of each head
+  bool two_ropes = false;                    // one for layers that see all, and one for those with a window
+  window_defaults windows = {};
   own_fields::reader* own = nullptr;
+  own_layers::reader* by_layer = nullptr;
 };
 
 /// Of the model that config.json describes; refuses it where none is.

@@ -51,7 +51,7 @@ void read_mixture(const fields& config, model_config& into) {
 
 }  // namespace
 
-void gemma4(const fields& config, const family_defaults&, model_config& into) {
+void gemma4(const fields& config, model_config& into) {
   // "vision": of pictures alone
   if (config.text("use_bidirectional_attention").value_or("") == "all")
     refuse("{}: \"use_bidirectional_attention\" is \"all\", which is not supported", config.where());

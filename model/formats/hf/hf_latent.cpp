@@ -3,7 +3,6 @@
 
 #include "base/error.hpp"
 #include "model/formats/config_parts.hpp"
-#include "model/formats/hf/hf_families.hpp"
 #include "model/formats/hf/hf_own_fields.hpp"
 #include "model/formats/hf/hf_values.hpp"
 
@@ -62,7 +61,7 @@ void read_third(const fields& config, const third_defaults& usual, model_config&
 
 }  // namespace
 
-void deepseek2(const fields& config, const family_defaults&, model_config& into) {
+void deepseek2(const fields& config, model_config& into) {
   read_latent(config, {.query_rank = 1536, .plain = 128, .value = 128}, into);
   read_shared_experts(config, 2, 1.0, into);
   check_scoring(config, "softmax");
@@ -74,7 +73,7 @@ void deepseek2(const fields& config, const family_defaults&, model_config& into)
            method.substr(0, 80));
 }
 
-void deepseek3(const fields& config, const family_defaults&, model_config& into) {
+void deepseek3(const fields& config, model_config& into) {
   read_third(config,
              {.latent = {.query_rank = 1536, .plain = 128, .value = 128},
               .groups = {.count = 8, .taken = 4},
@@ -82,7 +81,7 @@ void deepseek3(const fields& config, const family_defaults&, model_config& into)
              into);
 }
 
-void glm_lite(const fields& config, const family_defaults&, model_config& into) {
+void glm_lite(const fields& config, model_config& into) {
   read_third(config,
              {.latent = {.query_rank = 768, .plain = 192, .value = 256},
               .groups = {.count = 1, .taken = 1},

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/to_size.hpp"
+#include "model/formats/config_parts.hpp"
 
 namespace troupe::detail {
 namespace {
@@ -24,9 +25,7 @@ std::vector<bool> layers_that_attend(const fields& config, std::int64_t layers, 
   if (is_state_space) return std::vector<bool>(to_size(layers));
   const std::int64_t interval = config.integer("full_attention_interval").value_or(4);
   if (interval < 1) refuse("{}: \"full_attention_interval\" is {}", config.where(), interval);
-  std::vector<bool> attend;
-  for (std::int64_t i = 0; i < layers; ++i) attend.push_back((i + 1) % interval == 0);
-  return attend;
+  return every_nth(interval, to_size(layers));
 }
 
 /// LFM2's older files list those that attend by number. Where they do not, all do.

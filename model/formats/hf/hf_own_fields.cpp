@@ -8,7 +8,6 @@
 #include "base/rounding.hpp"
 #include "model/formats/config_parts.hpp"
 #include "model/formats/family_traits.hpp"
-#include "model/formats/hf/hf_families.hpp"
 #include "model/formats/hf/hf_values.hpp"
 
 namespace troupe::detail::own_fields {
@@ -105,20 +104,20 @@ void read_nemotron_experts(const fields& config, model_config& into) {
 
 }  // namespace
 
-void llama(const fields& config, const family_defaults&, model_config& into) {
+void llama(const fields& config, model_config& into) {
   into.mlp_bias = config.boolean("mlp_bias").value_or(false);
 }
 
-void qwen2_moe(const fields& config, const family_defaults&, model_config& into) {
+void qwen2_moe(const fields& config, model_config& into) {
   into.qkv_bias = config.boolean("qkv_bias").value_or(true);
 }
 
 /// Those that see pictures have no norm_topk_prob, or one that their class does not read.
-void qwen3_moe(const fields&, const family_defaults&, model_config& into) {
+void qwen3_moe(const fields&, model_config& into) {
   if (into.file.sees_pictures) into.experts.whole_shares = true;
 }
 
-void linear_attention(const fields& config, const family_defaults&, model_config& into) {
+void linear_attention(const fields& config, model_config& into) {
   into.delta = {.key_heads = config.integer("linear_num_key_heads").value_or(16),
                 .value_heads = config.integer("linear_num_value_heads").value_or(32),
                 .key_dim = config.integer("linear_key_head_dim").value_or(128),
@@ -128,36 +127,36 @@ void linear_attention(const fields& config, const family_defaults&, model_config
   refuse_unless(config, "attn_output_gate", true);
 }
 
-void ernie(const fields& config, const family_defaults&, model_config& into) {
+void ernie(const fields& config, model_config& into) {
   into.qkv_bias = into.out_bias = into.mlp_bias = config.boolean("use_bias").value_or(false);
 }
 
-void ernie_moe(const fields& config, const family_defaults& defaults, model_config& into) {
-  ernie(config, defaults, into);
+void ernie_moe(const fields& config, model_config& into) {
+  ernie(config, into);
   if (into.mlp_bias) refuse("{}: \"use_bias\" is not supported for experts", config.where());
   const std::int64_t shared = config.integer("moe_num_shared_experts").value_or(2);
   if (shared < 0 || shared > 1024) refuse("{}: \"moe_num_shared_experts\" is {}", config.where(), shared);
   into.experts.shared_ffn = shared * into.ffn;
 }
 
-void seed(const fields& config, const family_defaults& defaults, model_config& into) {
-  llama(config, defaults, into);
+void seed(const fields& config, model_config& into) {
+  llama(config, into);
   into.out_bias = config.boolean("attention_out_bias").value_or(false);
 }
 
 /// Its published files name how much of a head turns by another field.
-void minimax(const fields& config, const family_defaults&, model_config& into) {
+void minimax(const fields& config, model_config& into) {
   const std::int64_t turned = positive(config, "rotary_dim", into.head_dim);
   if (turned > into.head_dim) refuse("{}: \"rotary_dim\" is {} of {}", config.where(), turned, into.head_dim);
   if (turned < into.head_dim) into.rotary_dim = turned;
   refuse_unless(config, "use_qk_norm", true);
 }
 
-void olmoe(const fields& config, const family_defaults&, model_config&) {
+void olmoe(const fields& config, model_config&) {
   if (config.has("clip_qkv")) refuse("{}: \"clip_qkv\" is not supported", config.where());
 }
 
-void glm(const fields&, const family_defaults&, model_config& into) {
+void glm(const fields&, model_config& into) {
   into.out_bias = false;  // whatever attention_bias says
 }
 
@@ -168,8 +167,8 @@ void read_shared_experts(const fields& config, std::int64_t usual, double usual_
   into.experts.share_factor = factor(config, "routed_scaling_factor", usual_factor);
 }
 
-void glm_moe(const fields& config, const family_defaults& defaults, model_config& into) {
-  glm(config, defaults, into);
+void glm_moe(const fields& config, model_config& into) {
+  glm(config, into);
   into.qk_norm = config.boolean("use_qk_norm").value_or(false);
   read_shared_experts(config, 1, 1.0, into);
   into.experts.groups = config.integer("n_group").value_or(1);
@@ -178,18 +177,18 @@ void glm_moe(const fields& config, const family_defaults& defaults, model_config
 }
 
 /// Its classes cap no scores, whatever attn_logit_softcapping says, and the one that sees pictures no logits either.
-void gemma3(const fields& config, const family_defaults&, model_config& into) {
+void gemma3(const fields& config, model_config& into) {
   read_scores(config, into);
   if (!into.file.sees_pictures) into.logit_cap = read_cap(config, "final_logit_softcapping", 0);
 }
 
-void gemma2(const fields& config, const family_defaults&, model_config& into) {
+void gemma2(const fields& config, model_config& into) {
   read_scores(config, into);
   into.score_cap = read_cap(config, "attn_logit_softcapping", 50);
   into.logit_cap = read_cap(config, "final_logit_softcapping", 30);
 }
 
-void gpt_oss(const fields& config, const family_defaults&, model_config& into) {
+void gpt_oss(const fields& config, model_config& into) {
   into.activation_limit = factor(config, "swiglu_limit", into.activation_limit);
   into.activation_slope = factor(config, "swiglu_alpha", into.activation_slope);
   if (has_rope_parameters(config)) return;
@@ -198,7 +197,7 @@ void gpt_oss(const fields& config, const family_defaults&, model_config& into) {
   into.rope.yarn.truncate = false;
 }
 
-void ministral(const fields& config, const family_defaults&, model_config& into) {
+void ministral(const fields& config, model_config& into) {
   if (has_rope_parameters(config)) return;
   into.rope.scaling = rope_scaling::yarn;
   into.rope.factor = 16, into.rope.original_context = 16384;
@@ -206,12 +205,12 @@ void ministral(const fields& config, const family_defaults&, model_config& into)
   into.query_growth = 0.1;
 }
 
-void granite(const fields& config, const family_defaults& defaults, model_config& into) {
-  llama(config, defaults, into);
-  granite_moe(config, defaults, into);
+void granite(const fields& config, model_config& into) {
+  llama(config, into);
+  granite_moe(config, into);
 }
 
-void granite_moe(const fields& config, const family_defaults&, model_config& into) {
+void granite_moe(const fields& config, model_config& into) {
   const auto given = [&](std::string_view key) { return config.number(key).value_or(1.0); };
   set_granite_factors({.embeddings = given("embedding_multiplier"),
                        .residual = given("residual_multiplier"),
@@ -221,7 +220,7 @@ void granite_moe(const fields& config, const family_defaults&, model_config& int
 }
 
 /// Granite 4: state spaces between layers that attend, and an mlp beside experts where it has some.
-void granite_hybrid(const fields& config, const family_defaults& defaults, model_config& into) {
+void granite_hybrid(const fields& config, model_config& into) {
   const std::int64_t shared = positive(config, "shared_intermediate_size", 1024);
   const std::int64_t experts = config.integer("num_local_experts").value_or(8);
   if (experts < 0) refuse("{}: \"num_local_experts\" is {}", config.where(), experts);
@@ -233,11 +232,11 @@ void granite_hybrid(const fields& config, const family_defaults& defaults, model
     into.ffn = shared;
   }
   if (!attends_everywhere(config)) read_state_spaces(config, into);
-  granite_moe(config, defaults, into);
+  granite_moe(config, into);
 }
 
 /// Layers of one part each. Those of experts came with the third generation.
-void nemotron(const fields& config, const family_defaults&, model_config& into) {
+void nemotron(const fields& config, model_config& into) {
   into.norm_eps = factor(config, "layer_norm_epsilon", config.number("rms_norm_eps").value_or(1e-5));
   into.mlp_bias = config.boolean("mlp_bias").value_or(false);
   const std::string letters = letters_of_layers(config);
@@ -258,7 +257,7 @@ void nemotron(const fields& config, const family_defaults&, model_config& into) 
 }
 
 /// Command R's first files name a context of 8,192, and beside it the one that the models were trained for.
-void cohere(const fields& config, const family_defaults&, model_config& into) {
+void cohere(const fields& config, model_config& into) {
   into.logit_factor = factor(config, "logit_scale", 0.0625);
   into.norm_eps = factor(config, "layer_norm_eps", into.norm_eps);
   into.context = positive(config, "model_max_length", into.context);
@@ -266,12 +265,12 @@ void cohere(const fields& config, const family_defaults&, model_config& into) {
   refuse_unless(config, "use_parallel_block", true);
 }
 
-void lfm2(const fields& config, const family_defaults&, model_config& into) {
+void lfm2(const fields& config, model_config& into) {
   read_convolutions(config, into);
   into.ffn = adjusted_ffn(config, positive(config, "block_ff_dim", into.ffn));
 }
 
-void lfm2_moe(const fields& config, const family_defaults&, model_config& into) {
+void lfm2_moe(const fields& config, model_config& into) {
   read_convolutions(config, into);
   into.experts.choice_bias = config.boolean("use_expert_bias").value_or(true);
   into.experts.share_factor = factor(config, "routed_scaling_factor");

@@ -17,7 +17,7 @@ namespace troupe {
 
 lora_parameters::lora_parameters(trained_model& model, lora_options options, std::uint64_t seed)
     : options_(std::move(options)),
-      fan_in_fan_out_(model.config.family == "gpt2"),
+      fan_in_fan_out_(model.config.file.is_conv1d),
       short_names_(!model.config.file.sees_pictures) {
   detail::check_values(options_);
   find_modules(model.config);

@@ -1,6 +1,8 @@
 // Adapters as GGUF files, as llama.cpp's converter writes them.
 #include "model/lora/adapter_gguf.hpp"
 
+#include <limits>
+
 #include <gmock/gmock.h>
 
 #include "base/half.hpp"
@@ -96,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 model_config small_llama() {
   model_config base;
-  base.family = "llama";
+  base.family = "llama", base.file.gguf_turns_neighbours = true;
   base.vocab_size = 10, base.hidden = 32, base.layers = 2, base.heads = 4, base.kv_heads = 2;
   base.head_dim = 8, base.ffn = 64, base.context = 64;
   return base;

@@ -1,7 +1,10 @@
+#include <cmath>
+
 #include <gmock/gmock.h>
 
 #include "model/formats/gguf/gguf.hpp"
 #include "model/formats/gguf/gguf_config.hpp"
+#include "model/formats/gguf/gguf_families.hpp"
 #include "model/formats/model_config.hpp"
 #include "tests/model/formats/gguf/gguf_builder.hpp"
 
@@ -346,6 +349,22 @@ TEST(gguf_config, of_models_that_see_pictures_the_language_model_is_read) {
   const auto fourth = from_gguf(mixture);
   EXPECT_TRUE(fourth.family == "qwen3moe" && fourth.file.sees_pictures && fourth.experts.count == 6 &&
               fourth.experts.whole_shares);
+}
+
+TEST(gguf_config, files_of_a_family_have_the_names_that_fit_whether_it_sees_pictures) {
+  const auto names = [](const char* family, bool sees_pictures) {
+    model_config config;
+    config.family = family;
+    config.file.sees_pictures = sees_pictures;
+    return detail::gguf_names_of(config);
+  };
+  EXPECT_THAT(names("qwen2", false), ElementsAre("qwen2"));
+  EXPECT_THAT(names("qwen2", true), ElementsAre("qwen2vl"));
+  EXPECT_THAT(names("qwen35", false), ElementsAre("qwen35")) << "which is that of both";
+  EXPECT_THAT(names("gemma3", true), ElementsAre("gemma3"));
+  EXPECT_THAT(names("deepseek", false), ElementsAre("deepseek2"));
+  EXPECT_THAT(names("nemotronh", false), ElementsAre("nemotron_h", "nemotron_h_moe"));
+  EXPECT_THAT(names("mixtral", false), ElementsAre()) << "of which converters make llamas";
 }
 
 TEST(gguf_config, olmoe_and_granite_are_mixtures_too) {

@@ -1,4 +1,6 @@
 // What sets single families apart in config.json.
+#include <cmath>
+
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
