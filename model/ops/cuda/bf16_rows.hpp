@@ -16,6 +16,11 @@ struct bf16_rows {
   constexpr bf16_factor factor(bool turned = false) const { return {data, stride, turned}; }
 };
 
+/// In the memory of rows that do not exist as floats.
+inline bf16_rows in_place_of(float_rows x) {
+  return {reinterpret_cast<std::uint16_t*>(x.data), x.stride};
+}
+
 /// to = factor * x, rounded, with zeros up to `padded`, a multiple of 8.
 void round_rows(const stream& on, const_float_rows x, std::int64_t rows, std::int64_t n, std::int64_t padded,
                 bf16_rows to, float factor = 1);

@@ -16,7 +16,8 @@ struct weight_product {
   matrix_view w = {};
   bool turned = false;
   int rows = 0;
-  float_rows x = {}, y = {};
+  const_float_rows x = {};
+  float_rows y = {};
   const float* bias = nullptr;  ///< [padded outs]
   into how = into::set;
 };
@@ -32,6 +33,9 @@ struct float_factor {
   std::int64_t stride = 0;
   bool turned = false;
 };
+constexpr float_factor factor_of(const_float_rows x, bool turned = false) {
+  return {x.data, x.stride, turned};
+}
 /// c = factor * a b: a [rows, depth], b [depth, columns].
 struct float_product {
   std::int64_t rows = 0, columns = 0, depth = 0;

@@ -13,7 +13,8 @@ struct weight_job {
   std::int64_t block_bytes, stored_ins, stored_outs, groups;
   std::int64_t columns, depth;  ///< of the product: outputs and inputs, or turned
   int rows;
-  float_rows x, y;
+  const_float_rows x;
+  float_rows y;
   const float* bias;
   into how;
 

@@ -122,12 +122,25 @@ void cuda_train_pass::make_activations() {
   }
 }
 
-cuda_train_pass::linear cuda_train_pass::linear_of(std::size_t layer, linear_kind kind) const {
-  return {weights_.layers[layer][kind], model_.layers[layer][kind].lora, kind};
+device_linear cuda_train_pass::linear_of(std::size_t layer, linear_kind kind) const {
+  const linear_weights& weights = weights_.layers[layer][kind];
+  const lora_factors& lora = model_.layers[layer][kind].lora;
+  if (lora.rank == 0) return {.w = weights.w, .bias = weights.bias};
+  return {.w = weights.w,
+          .bias = weights.bias,
+          .rank = lora.rank,
+          .scale = lora.scale,
+          .stream = lora.stream,
+          .a = {parameters_.value(lora.a), lora.a_stride},
+          .b = {parameters_.value(lora.b), lora.stride},
+          .a_gradient = {parameters_.gradient(lora.a_gradient), lora.a_stride},
+          .b_gradient = {parameters_.gradient(lora.b_gradient), lora.stride},
+          .between = rows_of(activations_of(layer).lora[to_size(kind)], lora_width_)};
 }
 
-device_attention::input cuda_train_pass::attention_input(std::size_t layer, const activations& a) const {
+device_attention::input cuda_train_pass::attention_input(std::size_t layer) const {
   const layer_weights& weights = weights_.layers[layer];
+  const activations& a = activations_of(layer);
   const auto index = static_cast<std::int64_t>(layer);
   const bool joint = model_.config.joint_qk_norm;
   return {.rows = rows_,
@@ -149,9 +162,8 @@ pass_result cuda_train_pass::train(const training_rows& batch, float factor, con
   forward();
   loss(factor, true);
   for (std::size_t layer = model_.layers.size(); layer-- > 0;) {
-    activations& a = activations_of(layer);
-    if (!options_.keep_activations) forward_layer(layer, a, nullptr);
-    backward_layer(layer, a);
+    if (!options_.keep_activations) forward_layer(layer, nullptr);
+    backward_layer(layer);
     parameters_.fetch_gradients(gradients_before_[layer], stream_);
     pace();
   }
@@ -228,67 +240,65 @@ void cuda_train_pass::forward() {
                         .out = hidden_rows(inputs_[0])});
   for (std::size_t layer = 0; layer < model_.layers.size(); ++layer) {
     parameters_.send_values(with_, gradients_before_[layer + 1], stream_);
-    forward_layer(layer, activations_of(layer), &inputs_[layer + 1]);
+    forward_layer(layer, &inputs_[layer + 1]);
     pace();
   }
 }
 
-void cuda_train_pass::forward_layer(std::size_t layer, activations& a, const buffer* out) {
+void cuda_train_pass::forward_layer(std::size_t layer, const buffer* out) {
+  using enum linear_kind;
+  const activations& a = activations_of(layer);
   const layer_weights& weights = weights_.layers[layer];
-  const model_config& config = model_.config;
-  const auto linear = [&](linear_kind kind) { return linear_of(layer, kind); };
   const buffer& in = inputs_[layer];
-  const float_rows normed = hidden_rows(normed_);
+  const float_rows mixed = rows_of(a.mixed, heads_width_);
   normalize_to_read(weights.attention_norm, in);
-  apply(linear(linear_kind::q), normed, a, rows_of(a.q, heads_width_), into::set);
-  apply(linear(linear_kind::k), normed, a, rows_of(a.k, kv_width_), into::set);
-  apply(linear(linear_kind::v), normed, a, rows_of(a.v, kv_width_), into::set);
+  apply(layer, hidden_rows(normed_), into::set,
+        {{q, rows_of(a.q, heads_width_)}, {k, rows_of(a.k, kv_width_)}, {v, rows_of(a.v, kv_width_)}});
   normalize_heads(weights, a);
-  attention_.forward(stream_, attention_input(layer, a), rows_of(a.mixed, heads_width_));
-  read(rows_of(a.mixed, heads_width_), heads_width_);
-  add_output(layer, linear_kind::o, rows_of(a.mixed, heads_width_), a, in, &middle_of(a));
+  attention_.forward(stream_, attention_input(layer), mixed);
+  read(mixed, heads_width_);
+  add_output(layer, o, mixed, in, &middle_of(a));
   normalize_to_read(weights.mlp_norm, middle_of(a));
-  gate_and_up(layer, a);
+  gate_and_up(layer);
   activate_to_read(a);
-  add_output(layer, linear_kind::down, rows_of(active_, config.ffn), a, middle_of(a), out);
+  add_output(layer, down, rows_of(active_, model_.config.ffn), middle_of(a), out);
 }
 
-void cuda_train_pass::add_output(std::size_t layer, linear_kind kind, float_rows x, const activations& a,
-                                 const buffer& before, const buffer* sum) {
-  const linear l = linear_of(layer, kind);
-  if (!model_.config.output_norms) return apply_to_sum(l, x, a, before, sum);
+void cuda_train_pass::add_output(std::size_t layer, linear_kind kind, float_rows x, const buffer& before,
+                                 const buffer* sum) {
+  const device_linear l = linear_of(layer, kind);
+  if (!model_.config.output_norms) return apply_to_sum(l, x, before, sum);
+  const activations& a = activations_of(layer);
   const layer_weights& weights = weights_.layers[layer];
-  const bool is_o = kind == linear_kind::o;
-  const buffer& made = is_o ? a.attended : a.fed;
-  apply(l, x, a, hidden_rows(made), into::set);
-  if (sum) add_normalized(is_o ? weights.attention_output_norm : weights.mlp_output_norm, before, made, *sum);
+  const bool feeds = is_mlp(kind);
+  const buffer& made = feeds ? a.fed : a.attended;
+  apply(l, x, hidden_rows(made), into::set);
+  if (sum) add_normalized(feeds ? weights.mlp_output_norm : weights.attention_output_norm, before, made, *sum);
 }
 
-void cuda_train_pass::backward_layer(std::size_t layer, activations& a) {
+void cuda_train_pass::backward_layer(std::size_t layer) {
+  using enum linear_kind;
+  const activations& a = activations_of(layer);
   const layer_weights& weights = weights_.layers[layer];
-  const auto linear = [&](linear_kind kind) { return linear_of(layer, kind); };
-  const float_rows normed = hidden_rows(normed_);
-  auto [dx, first] = input_gradient();
-  if (layer == 0) dx = {};  // nothing is trained below the first layer
-  const float_rows mixed_gradient = rows_of(inner_, heads_width_);
+  const float_rows mixed = rows_of(a.mixed, heads_width_), mixed_gradient = rows_of(inner_, heads_width_);
   const float_rows dq = rows_of(dq_, heads_width_), dk = rows_of(dk_, kv_width_), dv = rows_of(dv_, kv_width_);
+  // Nothing is trained below the first layer.
+  const gradient_target to = layer == 0 ? gradient_target{} : input_gradient();
   if (model_.config.output_norms) add_normalized(weights.attention_output_norm, inputs_[layer], a.attended, middle_);
   activate_to_read(a);
-  down_back(layer, a);
+  down_back(layer);
   normalize_to_read(weights.mlp_norm, middle_of(a));
-  gate_and_up_back(layer, a);
+  gate_and_up_back(layer);
   if (model_.config.input_norms) normalize_back(weights.mlp_norm, middle_of(a), inner_, gradient_);
-  read(rows_of(a.mixed, heads_width_), heads_width_);
-  const float_rows attended_gradient = output_gradient(weights.attention_output_norm, a.attended);
-  apply_back(linear(linear_kind::o), a, rows_of(a.mixed, heads_width_), attended_gradient, mixed_gradient, into::set);
+  read(mixed, heads_width_);
+  apply_back(layer, mixed, {{o, output_gradient(weights.attention_output_norm, a.attended)}}, {mixed_gradient});
   normalize_heads(weights, a);
-  attention_.backward(stream_, attention_input(layer, a), mixed_gradient, dq, dk, dv);
+  attention_.backward(stream_, attention_input(layer), mixed_gradient, dq, dk, dv);
   normalize_heads_back(weights, a);
   normalize_to_read(weights.attention_norm, inputs_[layer]);
-  apply_back(linear(linear_kind::q), a, normed, dq, dx, first);
-  apply_back(linear(linear_kind::k), a, normed, dk, dx, into::add);
-  apply_back(linear(linear_kind::v), a, normed, dv, dx, into::add);
-  if (dx.data && model_.config.input_norms) normalize_back(weights.attention_norm, inputs_[layer], inner_, gradient_);
+  apply_back(layer, hidden_rows(normed_), {{q, dq}, {k, dk}, {v, dv}}, to);
+  if (to.rows.data && model_.config.input_norms)
+    normalize_back(weights.attention_norm, inputs_[layer], inner_, gradient_);
 }
 
 }  // namespace troupe

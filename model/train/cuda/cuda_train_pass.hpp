@@ -1,9 +1,9 @@
 #pragma once
 #include <array>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "model/arch/cuda/device_weights.hpp"
@@ -12,6 +12,7 @@
 #include "model/train/cuda/device_parameters.hpp"
 #include "model/train/cuda/device_rows.hpp"
 #include "model/train/cuda/library_linears.hpp"
+#include "model/train/passes/linear_rows.hpp"
 #include "model/train/passes/train_pass.hpp"
 
 namespace troupe {
@@ -40,18 +41,15 @@ class cuda_train_pass final : public train_pass {
     buffer attended, fed;  // what attention and mlp gave, before its norm; empty where outputs have none
     std::array<buffer, linear_kinds> lora;  // A x of each linear layer that is adapted; by a library in bf16
   };
-  struct linear {
-    const linear_weights& weights;
-    const lora_factors& lora;
-    linear_kind kind;
-  };
 
   buffer take(std::int64_t columns) const;
   void make_activations();
   float_rows hidden_rows(const buffer& memory) const { return rows_of(memory, model_.config.hidden); }
-  linear linear_of(std::size_t layer, linear_kind kind) const;
-  device_attention::input attention_input(std::size_t layer, const activations& a) const;
-  activations& activations_of(std::size_t layer) { return activations_[options_.keep_activations ? layer : 0]; }
+  const activations& activations_of(std::size_t layer) const {
+    return activations_[options_.keep_activations ? layer : 0];
+  }
+  device_linear linear_of(std::size_t layer, linear_kind kind) const;
+  device_attention::input attention_input(std::size_t layer) const;
 
   void begin(const training_rows& batch, const dropout_key& dropout);
   pass_result result();
@@ -59,18 +57,16 @@ class cuda_train_pass final : public train_pass {
   void pace();
   void forward();
   /// Without `out` only what backward reads is made.
-  void forward_layer(std::size_t layer, activations& a, const buffer* out);
-  void backward_layer(std::size_t layer, activations& a);
-  /// Where the gradient of what attention or mlp reads goes, and how its first part: without norms before them to that
-  /// of the rows.
-  std::pair<float_rows, into> input_gradient() const {
+  void forward_layer(std::size_t layer, const buffer* out);
+  void backward_layer(std::size_t layer);
+  /// Where the gradient of what attention or mlp reads goes: without norms before them to that of the rows.
+  gradient_target input_gradient() const {
     if (model_.config.input_norms) return {hidden_rows(inner_), into::set};
     return {hidden_rows(gradient_), into::add};
   }
   const buffer& middle_of(const activations& a) const { return model_.config.output_norms ? middle_ : a.middle; }
   /// sum = before + what o or down gives, or its norm; `sum` may be null.
-  void add_output(std::size_t layer, linear_kind kind, float_rows x, const activations& a, const buffer& before,
-                  const buffer* sum);
+  void add_output(std::size_t layer, linear_kind kind, float_rows x, const buffer& before, const buffer* sum);
 
   // cuda_train_rows.cpp
   cuda::norm_args norm_of(const norm_weights& norm, const buffer& x) const;
@@ -88,13 +84,14 @@ class cuda_train_pass final : public train_pass {
   /// Of what o or down gave: gradient_, or in normed_ what that means for the input of the norm.
   float_rows output_gradient(const norm_weights& norm, const buffer& made);
   /// The layers before the activation.
-  void gate_and_up(std::size_t layer, const activations& a);
+  void gate_and_up(std::size_t layer);
   /// For the layer that reads what comes out, active_.
   void activate_to_read(const activations& a);
   /// From gradient_ to active_gradient_.
-  void down_back(std::size_t layer, const activations& a);
+  void down_back(std::size_t layer);
   /// From there through the activation and the layers before it to inner_.
-  void gate_and_up_back(std::size_t layer, const activations& a);
+  void gate_and_up_back(std::size_t layer);
+  void gate_and_up_back_rounded(std::size_t layer);
   void activate_back(const activations& a);
   cuda::rounded_swiglu_args rounded_swiglu_of(const activations& a) const;
 
@@ -103,30 +100,33 @@ class cuda_train_pass final : public train_pass {
   /// Before the layers that read these rows.
   void read(float_rows x, std::int64_t columns);
   bool is_by_library(const matrix_view& w) const { return library_ && w.kind != scheme::f32; }
-  library_linears::layer layer_of(const linear& l) const;
-  library_linears::rows_of_layer rows_of_layer(const linear& l, const activations& a, float_rows x);
+  library_linears::rows_of_layer rows_of_layer(const device_linear& l, float_rows x);
   /// Whether only a library reads what layers read, so that it need not be there in f32.
   bool is_read_rounded() const { return all_by_library_ && dropout_.probability == 0; }
   /// Whether gate, up, what the activation makes of them, and its gradient are there in bf16 alone.
   bool is_mlp_rounded() const { return is_read_rounded() && mlp_can_be_rounded_; }
   cuda::bf16_rows rounded_rows_of(const buffer& memory, std::int64_t columns) const {
-    return {reinterpret_cast<std::uint16_t*>(memory.data()), padded_row(columns)};
+    return cuda::in_place_of(rows_of(memory, columns));
   }
-  void back_by_library(const linear& l, const activations& a, float_rows x, float_rows dy, float_rows dx, into how);
-  /// y = or += x W^T + bias + the adapter's part. y may be null: then only the adapter's A x is made.
-  void apply(const linear& l, float_rows x, const activations& a, float_rows y, into how);
+  /// y = or += x W^T + bias + adapters, for linears that share x.
+  void apply(std::size_t layer, float_rows x, into how, std::initializer_list<linear_output> outputs);
+  /// Of one. y may be null: then only `between` is made.
+  void apply(const device_linear& l, float_rows x, float_rows y, into how);
   /// sum = before + the same, of the residual stream; `sum` may be null.
-  void apply_to_sum(const linear& l, float_rows x, const activations& a, const buffer& before, const buffer* sum);
-  /// dx = or += dy W + what the adapter gives, and the gradients of its factors. dx may be null.
-  void apply_back(const linear& l, const activations& a, float_rows x, float_rows dy, float_rows dx, into how);
-  void lora_back(const linear& l, const activations& a, float_rows x, float_rows dy, float_rows dx);
+  void apply_to_sum(const device_linear& l, float_rows x, const buffer& before, const buffer* sum);
+  /// to = or += dy W + what the adapter gives, of each linear, and the gradients of the adapters' factors.
+  void apply_back(std::size_t layer, float_rows x, std::initializer_list<linear_gradient> given, gradient_target to);
+  void apply_back(const device_linear& l, float_rows x, const_float_rows dy, gradient_target to);
+  void back_by_library(const device_linear& l, float_rows x, const_float_rows dy, gradient_target to);
+  /// The gradients of an adapter's factors, and B^T dy in lora_gradient_.
+  void lora_back(const device_linear& l, float_rows x, const_float_rows dy);
   /// dx += what lora_gradient_ means for the adapter's input.
-  void lora_input_back(const linear& l, float_rows dx);
+  void lora_input_back(const device_linear& l, float_rows dx);
   /// dx += what dropped_, a gradient of what was left after dropping, means for what came before.
-  void undrop(const linear& l, float_rows dx);
+  void undrop(const device_linear& l, float_rows dx);
   void multiply(const cuda::weight_product& product);
   void multiply(const cuda::float_product& product);
-  float_rows dropped(const linear& l, float_rows x);
+  float_rows dropped(const device_linear& l, float_rows x);
 
   void loss(float factor, bool backward);
   void head_back(int first, int count);

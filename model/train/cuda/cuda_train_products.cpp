@@ -1,5 +1,6 @@
 // A pass's products: linear layers with their adapters, there and back, and the logits that the loss is made of.
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -35,21 +36,9 @@ void cuda_train_pass::read(float_rows x, std::int64_t columns) {
   if (library_) library_->read(stream_, x, rows_.count(), columns);
 }
 
-library_linears::layer cuda_train_pass::layer_of(const linear& l) const {
-  library_linears::layer made{.w = l.weights.w, .bias = l.weights.bias};
-  const lora_factors& lora = l.lora;
-  if (lora.rank == 0) return made;
-  made.rank = lora.rank, made.scale = lora.scale;
-  made.a = {parameters_.value(lora.a), lora.a_stride}, made.b = {parameters_.value(lora.b), lora.stride};
-  made.a_gradient = {parameters_.gradient(lora.a_gradient), lora.a_stride};
-  made.b_gradient = {parameters_.gradient(lora.b_gradient), lora.stride};
-  return made;
-}
-
-library_linears::rows_of_layer cuda_train_pass::rows_of_layer(const linear& l, const activations& a, float_rows x) {
-  library_linears::rows_of_layer made{.rows = rows_.count(),
-                                      .between = rounded_rows_of(a.lora[to_size(l.kind)], lora_width_)};
-  if (l.lora.rank > 0 && dropout_.probability > 0) made.dropped = dropped(l, x);
+library_linears::rows_of_layer cuda_train_pass::rows_of_layer(const device_linear& l, float_rows x) {
+  library_linears::rows_of_layer made{.rows = rows_.count()};
+  if (l.rank > 0 && dropout_.probability > 0) made.dropped = dropped(l, x);
   return made;
 }
 
@@ -66,117 +55,117 @@ void cuda_train_pass::multiply(const cuda::float_product& product) {
   cuda::multiply(stream_, product, slices_.data());
 }
 
-void cuda_train_pass::apply(const linear& l, float_rows x, const activations& a, float_rows y, into how) {
+void cuda_train_pass::apply(std::size_t layer, float_rows x, into how, std::initializer_list<linear_output> outputs) {
+  for (const auto& [kind, y] : outputs)
+    if (const device_linear l = linear_of(layer, kind); l.w.outs > 0) apply(l, x, y, how);
+}
+
+void cuda_train_pass::apply(const device_linear& l, float_rows x, float_rows y, into how) {
   const int rows = rows_.count();
-  const std::int64_t ins = l.weights.w.ins, outs = l.weights.w.outs;
-  if (is_by_library(l.weights.w)) return library_->forward(stream_, layer_of(l), rows_of_layer(l, a, x), y, how);
-  if (y.data) multiply({.w = l.weights.w, .rows = rows, .x = x, .y = y, .bias = l.weights.bias, .how = how});
-  const lora_factors& lora = l.lora;
-  if (lora.rank == 0) return;
-  const float_rows input = dropped(l, x), between = rows_of(a.lora[to_size(l.kind)], lora_width_);
+  if (is_by_library(l.w)) return library_->forward(stream_, l, rows_of_layer(l, x), y, how);
+  if (y.data) multiply({.w = l.w, .rows = rows, .x = x, .y = y, .bias = l.bias, .how = how});
+  if (l.rank == 0) return;
   multiply({.rows = rows,
-            .columns = lora.rank,
-            .depth = ins,
-            .a = {input.data, input.stride},
-            .b = {parameters_.value(lora.a), lora.a_stride, true},
-            .c = between});
+            .columns = l.rank,
+            .depth = l.w.ins,
+            .a = cuda::factor_of(dropped(l, x)),
+            .b = cuda::factor_of(l.a, true),
+            .c = l.between});
   if (!y.data) return;
   multiply({.rows = rows,
-            .columns = outs,
-            .depth = lora.rank,
-            .a = {between.data, between.stride},
-            .b = {parameters_.value(lora.b), lora.stride, true},
+            .columns = l.w.outs,
+            .depth = l.rank,
+            .a = cuda::factor_of(l.between),
+            .b = cuda::factor_of(l.b, true),
             .c = y,
-            .factor = lora.scale,
+            .factor = l.scale,
             .how = into::add});
 }
 
-void cuda_train_pass::apply_to_sum(const linear& l, float_rows x, const activations& a, const buffer& before,
-                                   const buffer* sum) {
-  if (sum && is_by_library(l.weights.w) && !l.weights.bias) {
-    library_linears::rows_of_layer rows = rows_of_layer(l, a, x);
+void cuda_train_pass::apply_to_sum(const device_linear& l, float_rows x, const buffer& before, const buffer* sum) {
+  if (sum && is_by_library(l.w) && !l.bias) {
+    library_linears::rows_of_layer rows = rows_of_layer(l, x);
     rows.before = before.data();
-    return library_->forward(stream_, layer_of(l), rows, hidden_rows(*sum), into::add);
+    return library_->forward(stream_, l, rows, hidden_rows(*sum), into::add);
   }
   if (sum) cuda::copy(sum->data(), before.data(), to_size(rows_.count() * hidden_rows(*sum).stride), stream_);
-  apply(l, x, a, sum ? hidden_rows(*sum) : float_rows{}, into::add);
+  apply(l, x, sum ? hidden_rows(*sum) : float_rows{}, into::add);
 }
 
-void cuda_train_pass::apply_back(const linear& l, const activations& a, float_rows x, float_rows dy, float_rows dx,
-                                 into how) {
-  if (is_by_library(l.weights.w)) return back_by_library(l, a, x, dy, dx, how);
-  if (dx.data) multiply({.w = l.weights.w, .turned = true, .rows = rows_.count(), .x = dy, .y = dx, .how = how});
-  if (l.lora.rank > 0) lora_back(l, a, x, dy, dx);
+void cuda_train_pass::apply_back(std::size_t layer, float_rows x, std::initializer_list<linear_gradient> given,
+                                 gradient_target to) {
+  for (const auto& [kind, dy] : given) {
+    const device_linear l = linear_of(layer, kind);
+    if (l.w.outs > 0) apply_back(l, x, dy, {to.rows, std::exchange(to.how, into::add)});
+  }
 }
 
-void cuda_train_pass::back_by_library(const linear& l, const activations& a, float_rows x, float_rows dy, float_rows dx,
-                                      into how) {
-  const library_linears::rows_of_layer rows = rows_of_layer(l, a, x);
-  library_->back(stream_, layer_of(l), rows, dy, dx, how);
-  if (dx.data && rows.dropped.data) undrop(l, dx);
-}
-
-void cuda_train_pass::lora_back(const linear& l, const activations& a, float_rows x, float_rows dy, float_rows dx) {
-  const lora_factors& lora = l.lora;
-  const std::int64_t rows = rows_.count(), ins = l.weights.w.ins, outs = l.weights.w.outs;
-  const float_rows between = rows_of(a.lora[to_size(l.kind)], lora_width_);
-  const float_rows inner = rows_of(lora_gradient_, lora_width_), input = dropped(l, x);
-  multiply({.rows = outs,
-            .columns = lora.rank,
-            .depth = rows,
-            .a = {dy.data, dy.stride, true},
-            .b = {between.data, between.stride},
-            .c = {parameters_.gradient(lora.b_gradient), lora.stride},
-            .factor = lora.scale,
-            .how = into::add});
-  multiply({.rows = rows,
-            .columns = lora.rank,
-            .depth = outs,
-            .a = {dy.data, dy.stride},
-            .b = {parameters_.value(lora.b), lora.stride},
-            .c = inner,
-            .factor = lora.scale});
-  multiply({.rows = lora.rank,
-            .columns = ins,
-            .depth = rows,
-            .a = {inner.data, inner.stride, true},
-            .b = {input.data, input.stride},
-            .c = {parameters_.gradient(lora.a_gradient), lora.a_stride},
-            .how = into::add});
+void cuda_train_pass::apply_back(const device_linear& l, float_rows x, const_float_rows dy, gradient_target to) {
+  if (is_by_library(l.w)) return back_by_library(l, x, dy, to);
+  const auto& [dx, how] = to;
+  if (dx.data) multiply({.w = l.w, .turned = true, .rows = rows_.count(), .x = dy, .y = dx, .how = how});
+  if (l.rank == 0) return;
+  lora_back(l, x, dy);
   if (dx.data) lora_input_back(l, dx);
 }
 
-void cuda_train_pass::lora_input_back(const linear& l, float_rows dx) {
-  const lora_factors& lora = l.lora;
-  const std::int64_t ins = l.weights.w.ins;
-  const float_rows inner = rows_of(lora_gradient_, lora_width_);
-  const bool masked = dropout_.probability > 0;
-  const float_rows to = masked ? float_rows{dropped_.data(), dx.stride} : dx;
+void cuda_train_pass::back_by_library(const device_linear& l, float_rows x, const_float_rows dy, gradient_target to) {
+  const library_linears::rows_of_layer rows = rows_of_layer(l, x);
+  library_->back(stream_, l, rows, dy, to.rows, to.how);
+  if (to.rows.data && rows.dropped.data) undrop(l, to.rows);
+}
+
+void cuda_train_pass::lora_back(const device_linear& l, float_rows x, const_float_rows dy) {
+  const float_rows inner = rows_of(lora_gradient_, lora_width_), input = dropped(l, x);
+  multiply({.rows = l.w.outs,
+            .columns = l.rank,
+            .depth = rows_.count(),
+            .a = cuda::factor_of(dy, true),
+            .b = cuda::factor_of(l.between),
+            .c = l.b_gradient,
+            .factor = l.scale,
+            .how = into::add});
   multiply({.rows = rows_.count(),
-            .columns = ins,
-            .depth = lora.rank,
-            .a = {inner.data, inner.stride},
-            .b = {parameters_.value(lora.a), lora.a_stride},
-            .c = to,
+            .columns = l.rank,
+            .depth = l.w.outs,
+            .a = cuda::factor_of(dy),
+            .b = cuda::factor_of(l.b),
+            .c = inner,
+            .factor = l.scale});
+  multiply({.rows = l.rank,
+            .columns = l.w.ins,
+            .depth = rows_.count(),
+            .a = cuda::factor_of(inner, true),
+            .b = cuda::factor_of(input),
+            .c = l.a_gradient,
+            .how = into::add});
+}
+
+void cuda_train_pass::lora_input_back(const device_linear& l, float_rows dx) {
+  const bool masked = dropout_.probability > 0;
+  multiply({.rows = rows_.count(),
+            .columns = l.w.ins,
+            .depth = l.rank,
+            .a = cuda::factor_of(rows_of(lora_gradient_, lora_width_)),
+            .b = cuda::factor_of(l.a),
+            .c = masked ? float_rows{dropped_.data(), dx.stride} : dx,
             .how = masked ? into::set : into::add});
   if (masked) undrop(l, dx);
 }
 
-void cuda_train_pass::undrop(const linear& l, float_rows dx) {
-  cuda::drop(stream_, {.mask = dropout_.of_stream(l.lora.stream),
+void cuda_train_pass::undrop(const device_linear& l, float_rows dx) {
+  cuda::drop(stream_, {.mask = dropout_.of_stream(l.stream),
                        .rows = rows_.count(),
-                       .n = l.weights.w.ins,
+                       .n = l.w.ins,
                        .x = {dropped_.data(), dx.stride},
                        .out = dx,
                        .how = into::add});
 }
 
-float_rows cuda_train_pass::dropped(const linear& l, float_rows x) {
+float_rows cuda_train_pass::dropped(const device_linear& l, float_rows x) {
   if (dropout_.probability <= 0) return x;
   const float_rows out{dropped_.data(), x.stride};
-  cuda::drop(
-      stream_,
-      {.mask = dropout_.of_stream(l.lora.stream), .rows = rows_.count(), .n = l.weights.w.ins, .x = x, .out = out});
+  cuda::drop(stream_, {.mask = dropout_.of_stream(l.stream), .rows = rows_.count(), .n = l.w.ins, .x = x, .out = out});
   return out;
 }
 

@@ -95,15 +95,16 @@ float_rows cuda_train_pass::output_gradient(const norm_weights& norm, const buff
 
 // --- between gate, up and down ---
 
-void cuda_train_pass::gate_and_up(std::size_t layer, const activations& a) {
+void cuda_train_pass::gate_and_up(std::size_t layer) {
+  using enum linear_kind;
+  const activations& a = activations_of(layer);
   const std::int64_t ffn = model_.config.ffn;
   const float_rows normed = hidden_rows(normed_);
-  for (const auto& [kind, out] : {std::pair{linear_kind::gate, &a.gate}, std::pair{linear_kind::up, &a.up}}) {
-    const linear l = linear_of(layer, kind);
-    if (is_mlp_rounded())
-      library_->forward(stream_, layer_of(l), rows_of_layer(l, a, normed), rounded_rows_of(*out, ffn));
-    else if (l.weights.w.outs > 0)
-      apply(l, normed, a, rows_of(*out, ffn), into::set);
+  if (!is_mlp_rounded())
+    return apply(layer, normed, into::set, {{gate, rows_of(a.gate, ffn)}, {up, rows_of(a.up, ffn)}});
+  for (const auto& [kind, out] : {std::pair{gate, &a.gate}, std::pair{up, &a.up}}) {
+    const device_linear l = linear_of(layer, kind);
+    library_->forward(stream_, l, rows_of_layer(l, normed), rounded_rows_of(*out, ffn));
   }
 }
 
@@ -128,42 +129,39 @@ void cuda_train_pass::activate_to_read(const activations& a) {
   read(rows_of(active_, ffn), ffn);
 }
 
-void cuda_train_pass::down_back(std::size_t layer, const activations& a) {
+void cuda_train_pass::down_back(std::size_t layer) {
   const std::int64_t ffn = model_.config.ffn;
-  const linear down = linear_of(layer, linear_kind::down);
+  const device_linear down = linear_of(layer, linear_kind::down);
   const float_rows active = rows_of(active_, ffn);
-  const float_rows gradient = output_gradient(weights_.layers[layer].mlp_output_norm, a.fed);
+  const float_rows gradient = output_gradient(weights_.layers[layer].mlp_output_norm, activations_of(layer).fed);
   if (is_mlp_rounded())
-    library_->back(stream_, layer_of(down), rows_of_layer(down, a, active), gradient,
-                   rounded_rows_of(active_gradient_, ffn));
+    library_->back(stream_, down, rows_of_layer(down, active), gradient, rounded_rows_of(active_gradient_, ffn));
   else
-    apply_back(down, a, active, gradient, rows_of(active_gradient_, ffn), into::set);
+    apply_back(down, active, gradient, {rows_of(active_gradient_, ffn)});
 }
 
-void cuda_train_pass::gate_and_up_back(std::size_t layer, const activations& a) {
+void cuda_train_pass::gate_and_up_back(std::size_t layer) {
+  using enum linear_kind;
+  if (is_mlp_rounded()) return gate_and_up_back_rounded(layer);
+  const activations& a = activations_of(layer);
   const std::int64_t ffn = model_.config.ffn;
-  const float_rows normed = hidden_rows(normed_);
-  if (is_mlp_rounded()) {
-    auto args = rounded_swiglu_of(a);
-    args.padded = padded_outs(ffn);
-    cuda::swiglu_back_rounded(stream_, args, rounded_rows_of(active_gradient_, ffn), library_->gradients(ffn, 0),
-                              library_->gradients(ffn, 1));
-  } else {
-    activate_back(a);
-  }
-  auto [dx, how] = input_gradient();
+  activate_back(a);
+  apply_back(layer, hidden_rows(normed_), {{gate, rows_of(a.gate, ffn)}, {up, rows_of(a.up, ffn)}}, input_gradient());
+}
+
+void cuda_train_pass::gate_and_up_back_rounded(std::size_t layer) {
+  const std::int64_t ffn = model_.config.ffn;
+  auto args = rounded_swiglu_of(activations_of(layer));
+  args.padded = padded_outs(ffn);
+  cuda::swiglu_back_rounded(stream_, args, rounded_rows_of(active_gradient_, ffn), library_->gradients(ffn, 0),
+                            library_->gradients(ffn, 1));
+  gradient_target to = input_gradient();
   int gradients = 0;
-  for (const auto& [kind, made] : {std::pair{linear_kind::gate, &a.gate}, std::pair{linear_kind::up, &a.up}}) {
-    const linear l = linear_of(layer, kind);
-    if (l.weights.w.outs == 0) continue;
-    if (is_mlp_rounded()) {
-      auto rows = rows_of_layer(l, a, normed);
-      rows.gradients = gradients++;
-      library_->back(stream_, layer_of(l), rows, {}, dx, how);
-    } else {
-      apply_back(l, a, normed, rows_of(*made, ffn), dx, how);
-    }
-    how = into::add;
+  for (const linear_kind kind : {linear_kind::gate, linear_kind::up}) {
+    const device_linear l = linear_of(layer, kind);
+    auto rows = rows_of_layer(l, hidden_rows(normed_));
+    rows.gradients = gradients++;
+    library_->back(stream_, l, rows, {}, to.rows, std::exchange(to.how, into::add));
   }
 }
 

@@ -133,7 +133,8 @@ void library_linears::read(const cuda::stream& on, const_float_rows x, int rows,
 
 // ---- forward ----
 
-void library_linears::forward(const cuda::stream& on, const layer& l, const rows_of_layer& r, float_rows y, into how) {
+void library_linears::forward(const cuda::stream& on, const device_linear& l, const rows_of_layer& r, float_rows y,
+                              into how) {
   if (l.rank > 0) adapter_forward(on, l, r);
   if (!y.data) return;
   cuda::bf16_product product = forward_product(on, l, r.rows);
@@ -142,14 +143,15 @@ void library_linears::forward(const cuda::stream& on, const layer& l, const rows
   library_->multiply(on, product);
 }
 
-void library_linears::forward(const cuda::stream& on, const layer& l, const rows_of_layer& r, cuda::bf16_rows y) {
+void library_linears::forward(const cuda::stream& on, const device_linear& l, const rows_of_layer& r,
+                              cuda::bf16_rows y) {
   if (l.rank > 0) adapter_forward(on, l, r);
   cuda::bf16_product product = forward_product(on, l, r.rows);
   product.rounded = y.data, product.sums.stride = y.stride;
   library_->multiply(on, product);
 }
 
-void library_linears::adapter_forward(const cuda::stream& on, const layer& l, const rows_of_layer& r) {
+void library_linears::adapter_forward(const cuda::stream& on, const device_linear& l, const rows_of_layer& r) {
   const std::int64_t ins = padded_row(l.w.ins);
   const cuda::bf16_rows between = inputs(l.w.ins).from(0, ins);
   put_factors(on, l);
@@ -160,10 +162,10 @@ void library_linears::adapter_forward(const cuda::stream& on, const layer& l, co
                           .b = weights(l.w).from(padded_outs(l.w.outs), 0).factor(true),
                           .sums = {nullptr, between.stride},
                           .rounded = between.data});
-  cuda::copy_rows(on, between, r.rows, whole_rank(l.rank), r.between);
+  cuda::copy_rows(on, between, r.rows, whole_rank(l.rank), cuda::in_place_of(l.between));
 }
 
-cuda::bf16_product library_linears::forward_product(const cuda::stream& on, const layer& l, int rows) {
+cuda::bf16_product library_linears::forward_product(const cuda::stream& on, const device_linear& l, int rows) {
   unpack(on, l.w);
   return {.rows = rows,
           .columns = l.w.outs,
@@ -174,7 +176,7 @@ cuda::bf16_product library_linears::forward_product(const cuda::stream& on, cons
 
 // ---- back ----
 
-void library_linears::back(const cuda::stream& on, const layer& l, const rows_of_layer& r, const_float_rows dy,
+void library_linears::back(const cuda::stream& on, const device_linear& l, const rows_of_layer& r, const_float_rows dy,
                            float_rows dx, into how) {
   factors_back(on, l, r, dy);
   if (!dx.data) return;
@@ -190,7 +192,7 @@ void library_linears::back(const cuda::stream& on, const layer& l, const rows_of
                             .sums = r.dropped});
 }
 
-void library_linears::back(const cuda::stream& on, const layer& l, const rows_of_layer& r, const_float_rows dy,
+void library_linears::back(const cuda::stream& on, const device_linear& l, const rows_of_layer& r, const_float_rows dy,
                            cuda::bf16_rows dx) {
   factors_back(on, l, r, dy);
   cuda::bf16_product product = back_product(on, l, r);
@@ -199,7 +201,7 @@ void library_linears::back(const cuda::stream& on, const layer& l, const rows_of
 }
 
 /// dy to its place and, if there is an adapter, `inner` behind it; then the gradients of both factors.
-void library_linears::factors_back(const cuda::stream& on, const layer& l, const rows_of_layer& r,
+void library_linears::factors_back(const cuda::stream& on, const device_linear& l, const rows_of_layer& r,
                                    const_float_rows dy_rows) {
   const cuda::bf16_rows dy = gradients(l.w.outs, r.gradients), inner = dy.from(0, padded_outs(l.w.outs));
   if (dy_rows.data) cuda::round_rows(on, dy_rows, r.rows, l.w.outs, padded_outs(l.w.outs), dy);
@@ -216,7 +218,7 @@ void library_linears::factors_back(const cuda::stream& on, const layer& l, const
                           .columns = l.rank,
                           .depth = r.rows,
                           .a = dy.factor(true),
-                          .b = r.between.factor(),
+                          .b = cuda::in_place_of(l.between).factor(),
                           .sums = l.b_gradient,
                           .factor = l.scale,
                           .how = into::add});
@@ -229,7 +231,8 @@ void library_linears::factors_back(const cuda::stream& on, const layer& l, const
                           .how = into::add});
 }
 
-cuda::bf16_product library_linears::back_product(const cuda::stream& on, const layer& l, const rows_of_layer& r) {
+cuda::bf16_product library_linears::back_product(const cuda::stream& on, const device_linear& l,
+                                                 const rows_of_layer& r) {
   unpack(on, l.w);
   return {.rows = r.rows,
           .columns = l.w.ins,
@@ -240,7 +243,8 @@ cuda::bf16_product library_linears::back_product(const cuda::stream& on, const l
 
 // ---- what both ways share ----
 
-cuda::bf16_rows library_linears::adapter_inputs(const cuda::stream& on, const layer& l, const rows_of_layer& r) const {
+cuda::bf16_rows library_linears::adapter_inputs(const cuda::stream& on, const device_linear& l,
+                                                const rows_of_layer& r) const {
   if (!r.dropped.data) return inputs(l.w.ins);
   const cuda::bf16_rows dropped{dropped_.data(), padded_row(l.w.ins)};
   cuda::round_rows(on, r.dropped, r.rows, l.w.ins, padded_row(l.w.ins), dropped);
@@ -248,7 +252,7 @@ cuda::bf16_rows library_linears::adapter_inputs(const cuda::stream& on, const la
 }
 
 /// B beside the weights, A below them.
-void library_linears::put_factors(const cuda::stream& on, const layer& l) {
+void library_linears::put_factors(const cuda::stream& on, const device_linear& l) {
   const std::int64_t ins = padded_row(l.w.ins);
   const cuda::bf16_rows w = weights(l.w);
   const cuda::bf16_rows below = w.from(padded_outs(l.w.outs), 0), behind = below.from(l.rank, 0);

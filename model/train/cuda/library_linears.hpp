@@ -6,6 +6,7 @@
 #include "model/arch/cuda/device_weights.hpp"
 #include "model/ops/cuda/bf16_rows.hpp"
 #include "model/ops/cuda/train_ops.hpp"
+#include "model/train/cuda/device_linear.hpp"
 #include "model/train/parameters/trained_model.hpp"
 
 namespace troupe {
@@ -26,19 +27,9 @@ class library_linears {
   /// What keeping takes; 0: the library multiplies nothing of this model.
   static std::int64_t kept_bytes(const trained_model& model);
 
-  /// A layer, and where its adapter's factors lie on the device.
-  struct layer {
-    matrix_view w = {};
-    const float* bias = nullptr;
-    std::int64_t rank = 0;  ///< 0: no adapter
-    float scale = 0;
-    const_float_rows a = {}, b = {};
-    float_rows a_gradient = {}, b_gradient = {};
-  };
-  /// What both ways of a layer share. `between` has to last until the way back.
+  /// What both ways of a layer share.
   struct rows_of_layer {
     int rows = 0;
-    cuda::bf16_rows between = {};
     float_rows dropped = {};        ///< what the adapter reads, if that is not what the layer reads
     int gradients = 0;              ///< which working memory has those of the outputs
     const float* before = nullptr;  ///< what y is added to, if not itself; with its stride
@@ -51,16 +42,17 @@ class library_linears {
   /// Where gradients of outputs lie, with zeros up to padded_outs(outs): in one of two places.
   cuda::bf16_rows gradients(std::int64_t outs, int which) const;
   /// y = or += x W^T + bias + the adapter's part. y may be null: then only `between` is made.
-  void forward(const cuda::stream& on, const layer& l, const rows_of_layer& r, float_rows y, into how);
+  void forward(const cuda::stream& on, const device_linear& l, const rows_of_layer& r, float_rows y, into how);
   /// The same, rounded. The layer has no bias.
-  void forward(const cuda::stream& on, const layer& l, const rows_of_layer& r, cuda::bf16_rows y);
+  void forward(const cuda::stream& on, const device_linear& l, const rows_of_layer& r, cuda::bf16_rows y);
   /// After the layer's way forward: dx = or += dy W + the adapter's part, and the gradients of its factors. dx may be
   /// null. dy is, if it has been rounded to its place. Where the adapter reads something else than the layer, its part
   /// of dx is what `dropped` becomes, and is not added.
-  void back(const cuda::stream& on, const layer& l, const rows_of_layer& r, const_float_rows dy, float_rows dx,
+  void back(const cuda::stream& on, const device_linear& l, const rows_of_layer& r, const_float_rows dy, float_rows dx,
             into how);
   /// The same, rounded. The adapter reads what the layer reads.
-  void back(const cuda::stream& on, const layer& l, const rows_of_layer& r, const_float_rows dy, cuda::bf16_rows dx);
+  void back(const cuda::stream& on, const device_linear& l, const rows_of_layer& r, const_float_rows dy,
+            cuda::bf16_rows dx);
 
   /// A product of any size, some outputs at a time.
   void multiply(const cuda::stream& on, const cuda::weight_product& product);
@@ -79,13 +71,13 @@ class library_linears {
   cuda::bf16_rows weights(const matrix_view& w);
   void unpack(const cuda::stream& on, const matrix_view& w);
   /// What the adapter reads.
-  cuda::bf16_rows adapter_inputs(const cuda::stream& on, const layer& l, const rows_of_layer& r) const;
+  cuda::bf16_rows adapter_inputs(const cuda::stream& on, const device_linear& l, const rows_of_layer& r) const;
   /// `between`, in its place behind the inputs and in its own.
-  void adapter_forward(const cuda::stream& on, const layer& l, const rows_of_layer& r);
-  cuda::bf16_product forward_product(const cuda::stream& on, const layer& l, int rows);
-  void put_factors(const cuda::stream& on, const layer& l);
-  void factors_back(const cuda::stream& on, const layer& l, const rows_of_layer& r, const_float_rows dy);
-  cuda::bf16_product back_product(const cuda::stream& on, const layer& l, const rows_of_layer& r);
+  void adapter_forward(const cuda::stream& on, const device_linear& l, const rows_of_layer& r);
+  cuda::bf16_product forward_product(const cuda::stream& on, const device_linear& l, int rows);
+  void put_factors(const cuda::stream& on, const device_linear& l);
+  void factors_back(const cuda::stream& on, const device_linear& l, const rows_of_layer& r, const_float_rows dy);
+  cuda::bf16_product back_product(const cuda::stream& on, const device_linear& l, const rows_of_layer& r);
   void forward_piece(const cuda::stream& on, const cuda::weight_product& product);
   void back_piece(const cuda::stream& on, const cuda::weight_product& product);
 

@@ -7,6 +7,7 @@
 #include "model/lora/adapter.hpp"
 #include "model/ops/dropout.hpp"
 #include "model/train/passes/cpu_train_memory.hpp"
+#include "model/train/passes/linear_rows.hpp"
 
 namespace troupe {
 
@@ -17,12 +18,6 @@ struct layer_rows {
   const trained_layer& weights;
   layer_activations& a;
   const_float_rows in;  ///< what it reads
-};
-
-/// Where a gradient goes, and how its first part; nowhere where nobody wants it.
-struct gradient_target {
-  float_rows rows;
-  into how = into::set;
 };
 
 /// What all parts of a layer do with a pass's rows, forward and backward: norms, and linear layers with the adapters
@@ -90,14 +85,6 @@ class cpu_train_rows {
   gradient_target input_gradient() const;
 
   // cpu_train_linears.cpp
-  struct linear_output {
-    linear_kind kind;
-    float_rows y;
-  };
-  struct linear_gradient {
-    linear_kind kind;
-    const_float_rows dy;
-  };
   /// y = or += x W^T + bias + adapters, for linears that share x. Where y is null only their rows of a.lora are made.
   void apply(const layer_rows& at, const_float_rows x, into how, std::initializer_list<linear_output> outputs);
   /// to = or += dy W + what the adapter gives, of each linear, and the gradients of what is trained.

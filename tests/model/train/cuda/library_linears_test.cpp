@@ -43,7 +43,7 @@ TEST_F(library_linears_on_gpu, give_the_same_bits_with_weights_that_are_kept) {
       dy(cuda::random_rows(random, most_rows, ffn, padded_row(ffn)));
   for (int time = 0; time < 2; ++time)
     for (const linear_kind kind : {linear_kind::gate, linear_kind::up}) {
-      const library_linears::layer layer{.w = weights_->layers[1][kind].w};
+      const device_linear layer{.w = weights_->layers[1][kind].w};
       const auto made = [&](library_linears& by) {
         const cuda::device_array<float> y(most_rows * padded_row(ffn)), dx(most_rows * padded_row(hidden));
         by.read(on(), {x.data(), padded_row(hidden)}, most_rows, hidden);
