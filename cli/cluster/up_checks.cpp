@@ -17,6 +17,7 @@
 #include "cli/compose/compose_site_settings.hpp"
 #include "cli/output.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
+#include "cluster/config/config_place.hpp"
 #include "cluster/journal/journal.hpp"
 #include "cluster/launch/launch.hpp"
 #include "cluster/launch/machine.hpp"

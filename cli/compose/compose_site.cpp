@@ -7,6 +7,7 @@
 #include "base/paths.hpp"
 #include "base/size_text.hpp"
 #include "cli/model/model_options.hpp"
+#include "cluster/config/config_place.hpp"
 #include "cluster/launch/machine.hpp"
 #include "cluster/placement/memory_shares.hpp"
 #include "model/arch/device.hpp"

@@ -6,6 +6,7 @@
 
 #include "base/edit_distance.hpp"
 #include "cluster/config/config_impl.hpp"
+#include "cluster/config/config_place.hpp"
 #include "cluster/config/config_value.hpp"
 
 namespace troupe {

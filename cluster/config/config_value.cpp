@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/number_in.hpp"
 #include "cluster/config/config_address.hpp"
+#include "cluster/config/config_place.hpp"
 
 namespace troupe::detail {
 namespace {

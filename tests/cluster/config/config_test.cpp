@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "cluster/config/config_place.hpp"
 #include "tests/base/places.hpp"
 #include "tests/base/refusal.hpp"
 #include "tests/base/temp_folder.hpp"
