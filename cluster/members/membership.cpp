@@ -70,8 +70,8 @@ result<joined, join_refusal> membership::join(node_hello hello, instant now, boo
 
 std::optional<join_refusal> membership::check(const node_hello& hello) const {
   using reason = join_refusal_reason;
-  if (!is_name(hello.name))
-    return refusal(reason::invalid, "a node's hello: a name has 1 to 64 letters, digits, '.', '_' or '-'");
+  if (!is_file_name(hello.name))
+    return refusal(reason::invalid, "a node's hello: its name cannot be used: {}", file_name_rule);
   if (const char* fault = fault_of(hello)) return refusal(reason::invalid, "node {}: {}", hello.name, fault);
   if (hello.cluster != options_.cluster)
     return refusal(reason::other_cluster,
