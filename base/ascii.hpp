@@ -27,6 +27,12 @@ constexpr std::string_view without_blanks_behind(std::string_view text) {
   return text.substr(0, text.find_last_not_of(blanks) + 1);
 }
 
+/// A text from a file or a pipe without the end of its last line.
+inline void drop_line_end(std::string& text) {
+  if (text.ends_with('\n')) text.pop_back();
+  if (text.ends_with('\r')) text.pop_back();
+}
+
 inline std::string lower_case(std::string_view text) {
   std::string lower(text);
   for (char& c : lower)

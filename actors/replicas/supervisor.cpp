@@ -82,7 +82,8 @@ void supervisor_state::take_join(const incoming<join_cluster>& in) {
 /// What is no name may be long, and is not remembered.
 void supervisor_state::refuse_join(const incoming<join_cluster>& in, join_answer answer) {
   const std::string& name = in.message.hello.name;
-  if (refused_.is_news(is_file_name(name) ? name : std::string(), answer.reason)) parts_.say("refused " + answer.reason);
+  if (refused_.is_news(is_file_name(name) ? name : std::string(), answer.reason))
+    parts_.say("refused " + answer.reason);
   parts_.links->send(in.link, std::move(answer));
 }
 

@@ -17,6 +17,8 @@ namespace {
 /// If there are more, the oldest are forgotten: incarnations are random, so none of them comes back by chance.
 constexpr std::size_t max_fenced = 1 << 16;
 
+constexpr duration remembered_for = std::chrono::minutes(10);  // nodes that are gone
+
 /// Fit to be shown on a terminal.
 bool is_plain(std::string_view text, std::size_t longest) {
   return text.size() <= longest &&
@@ -218,9 +220,8 @@ void membership::remember_fenced(incarnation_id node) {
 }
 
 void membership::forget_old(instant now) {
-  std::erase_if(nodes_, [&](const auto& each) {
-    return !each.second.is_member() && now - each.second.gone_at > options_.remember;
-  });
+  std::erase_if(
+      nodes_, [&](const auto& each) { return !each.second.is_member() && now - each.second.gone_at > remembered_for; });
 }
 
 }  // namespace troupe

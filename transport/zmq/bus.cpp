@@ -28,7 +28,7 @@ constexpr auto last_words = 1s;
 void check_options(const bus::options& options) {
   if (options.listen.empty()) return;
   detail::check_endpoint(options.listen);
-  if (!options.keys && !options.insecure && !is_loopback(options.listen))
+  if (!options.keys && !options.insecure && !detail::is_loopback(options.listen))
     refuse(
         "{}: other machines reach this address, so links must be encrypted: make keys with `troupe keygen`, or say "
         "`insecure = true`",
