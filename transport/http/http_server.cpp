@@ -57,7 +57,9 @@ void listen(tcp::acceptor& acceptor, const http_options& options) {
 }  // namespace
 
 struct http_server::impl {
-  std::shared_ptr<http_shared> shared = std::make_shared<http_shared>();
+  explicit impl(std::shared_ptr<http_shared> all) : shared(std::move(all)) {}
+
+  const std::shared_ptr<http_shared> shared;
   asio::io_context context;
   tcp::acceptor acceptor{asio::make_strand(context)};  ///< used there alone, once it is started
   std::vector<std::thread> threads;
@@ -79,7 +81,7 @@ void check_http_address(const http_options& options) {
   listen(acceptor, options);
 }
 
-http_server::http_server(http_options options, http_handler handler) : impl_(std::make_unique<impl>()) {
+http_server::http_server(http_options options, http_handler handler) {
   if (!options.error_body) options.error_body = plain_error;
   if (!options.more_headers) options.more_headers = [](const http_request&) { return http_headers(); };
   if (!options.around_refusal)
@@ -88,8 +90,7 @@ http_server::http_server(http_options options, http_handler handler) : impl_(std
   if (!options.on_surplus) options.on_surplus = [] {};
   // The rest of the process needs files, too, however many clients come.
   options.max_connections = std::min(options.max_connections, most_open_files() / 2);
-  impl_->shared->options = std::move(options);
-  impl_->shared->handler = std::move(handler);
+  impl_ = std::make_unique<impl>(std::make_shared<http_shared>(std::move(options), std::move(handler)));
   impl_->shared->instance = static_cast<std::uint32_t>(entropy());
   listen(impl_->acceptor, impl_->shared->options);
   impl_->port = impl_->acceptor.local_endpoint().port();
