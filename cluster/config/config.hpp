@@ -49,10 +49,10 @@ struct node_config {
 struct model_settings {
   std::filesystem::path path;     ///< not checked here
   std::string name;               ///< how requests call it
-  std::string quant;              ///< a scheme; empty: as the model's files have it
+  std::string quant;              ///< a scheme, not checked here; empty: as the model's files have it
   int context = 0;                ///< tokens of one sequence; 0: the model's own
   std::vector<std::string> keep;  ///< layers to leave unquantized, by any part of their name
-  std::string kv = "f16";         ///< "f16", "f32" or "int8"
+  std::string kv = "f16";         ///< what keys and values are cached in; not checked here
   int lookup_tokens = 0;          ///< guesses by prompt lookup per step; 0: none
 
   friend bool operator==(const model_settings&, const model_settings&) = default;

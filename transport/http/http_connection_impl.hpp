@@ -161,7 +161,7 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
   std::array<char, 4096> incoming_;
   beast::flat_buffer buffer_;  ///< what came and was not parsed
   std::optional<request_reader> parser_;
-  http_request head_;  ///< without the body, once it was taken
+  http_request head_;                    ///< without the body, once it was taken
   steady::time_point body_time_began_;   ///< or that of what is left of it, which nobody wants
   std::shared_ptr<http_answer> answer_;  ///< of the request in progress
   std::string writing_;

@@ -1,7 +1,7 @@
 #include "transport/http/lazy_deadline_impl.hpp"
 
-#include <boost/asio/io_context.hpp>
 #include <gtest/gtest.h>
+#include <boost/asio/io_context.hpp>
 
 namespace troupe::detail {
 namespace {
