@@ -24,8 +24,8 @@ std::string address_at(const socket& from) {
 }
 
 /// What the server itself says. 503 is for a moment.
-http_response refusal_response(const http_options& options, int status, std::string_view why) {
-  http_response refused{.status = status, .body = options.error_body(status, why)};
+http_response refusal_response(const http_service& service, int status, std::string_view why) {
+  http_response refused{.status = status, .body = service.error_body(status, why)};
   if (status == 503) refused.headers = {{"retry-after-ms", "1000"}, {"retry-after", "1"}};
   return refused;
 }
@@ -161,7 +161,7 @@ bool http_connection::take_head() {
 /// False where the request is answered already: without its body, if that is a long one that nobody wants from there.
 bool http_connection::admits_body_or_answers(std::size_t bytes) {
   if (bytes <= longest_uncounted) return true;
-  if (shared_->options.takes_long_body(head_)) return claims_request_or_drops();
+  if (shared_->service.takes_long_body(head_)) return claims_request_or_drops();
   dispatch(false);
   return false;
 }
@@ -186,9 +186,9 @@ void http_connection::dispatch(bool is_whole) {
   answer_->head_only = request.method == "HEAD";
   const auto exchange = make_exchange(answer_);
   try {
-    shared_->handler(std::move(request), exchange);
+    shared_->service.handle(std::move(request), exchange);
   } catch (const std::exception&) {
-    exchange->reply(refusal_response(shared_->options, 500, "something went wrong here"));
+    exchange->reply(refusal_response(shared_->service, 500, "something went wrong here"));
   }
 }
 
@@ -199,7 +199,7 @@ void http_connection::begin_answer(http_request& to) {
   answer_->connection = shared_from_this();
   answer_->backlog = shared_->options.stream_backlog;
   answer_->id = to.id;
-  answer_->more_headers = shared_->options.more_headers(to);
+  answer_->more_headers = shared_->service.more_headers(to);
 }
 
 std::string http_connection::new_request_id() {
@@ -218,8 +218,8 @@ void http_connection::refuse_with(int status, std::string_view why) {
   begin_answer(request);
   parser_.reset();
   answer_->keep_alive = false;
-  const http_options& options = shared_->options;
-  options.around_refusal(make_exchange(answer_), request)->reply(refusal_response(options, status, why));
+  http_service& service = shared_->service;
+  service.around_refusal(make_exchange(answer_), request)->reply(refusal_response(service, status, why));
 }
 
 // --- writing ---
@@ -233,7 +233,7 @@ bool http_connection::make_room(http_answer& answer, std::size_t bytes) {
 
 http_response http_connection::with_room(http_answer& answer, http_response response) {
   if (make_room(answer, response.body.size())) return response;
-  return refusal_response(shared_->options, 503, "too many long answers wait to be read: try again");
+  return refusal_response(shared_->service, 503, "too many long answers wait to be read: try again");
 }
 
 /// All but what it still holds.

@@ -33,10 +33,10 @@ class http_connection;
 
 /// What all connections share.
 struct http_shared {
-  http_shared(http_options chosen, http_handler to) : options(std::move(chosen)), handler(std::move(to)) {}
+  http_shared(http_options chosen, http_service& served) : options(std::move(chosen)), service(served) {}
 
   const http_options options;
-  const http_handler handler;
+  http_service& service;
   std::atomic<std::size_t> connections{0};
   const std::shared_ptr<byte_budget> bodies = std::make_shared<byte_budget>(options.bodies_bytes);
   const std::shared_ptr<byte_budget> answers = std::make_shared<byte_budget>(options.answers_bytes);
