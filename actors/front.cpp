@@ -3,6 +3,7 @@
 #include "actors/adapters/adapter_store.hpp"
 #include "actors/front_settings.hpp"
 #include "actors/requests/client_desk.hpp"
+#include "cluster/config/config_place.hpp"
 
 namespace troupe {
 namespace {

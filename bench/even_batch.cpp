@@ -6,7 +6,7 @@
 
 #include "base/blocks.hpp"
 #include "bench/percentiles.hpp"
-#include "bench/random_adapter.hpp"
+#include "bench/random/random_adapter.hpp"
 #include "bench/timing.hpp"
 
 namespace troupe::bench {

@@ -10,7 +10,7 @@
 #include "base/to_size.hpp"
 #include "bench/adapter_loader.hpp"
 #include "bench/percentiles.hpp"
-#include "bench/random_adapter.hpp"
+#include "bench/random/random_adapter.hpp"
 #include "bench/temporary_folder.hpp"
 #include "bench/timing.hpp"
 

@@ -1,5 +1,6 @@
 #include "bench/trace.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 

@@ -1,6 +1,7 @@
 #pragma once
 #include <compare>
 #include <cstdint>
+#include <string>
 
 #include "base/strong_id.hpp"
 
@@ -22,5 +23,18 @@ struct seat {
   std::uint32_t stage = 0, rank = 0;
   auto operator<=>(const seat&) const = default;
 };
+
+/// Consecutive layers, both ends included.
+struct layer_range {
+  int first = 0, last = 0;
+
+  int count() const { return last - first + 1; }
+  friend constexpr auto operator<=>(const layer_range&, const layer_range&) = default;
+};
+
+/// "0-10"
+inline std::string to_text(const layer_range& layers) {
+  return std::to_string(layers.first) + "-" + std::to_string(layers.last);
+}
 
 }  // namespace troupe

@@ -37,36 +37,10 @@ void name_key_of(api_context& context, const http_request& request, http_exchang
 } catch (const std::exception&) {
 }
 
-/// Of a request that the server has refused.
-std::shared_ptr<http_exchange> refused_exchange(std::shared_ptr<http_exchange> exchange,
-                                                const std::shared_ptr<api_context>& context,
-                                                const http_request& request) {
-  auto logged = log_exchange(std::move(exchange), context, request);
-  name_key_of(*context, request, *logged);
-  return logged;
-}
-
-http_options with_answers_of(http_options options, const std::shared_ptr<api_context>& context) {
-  options.on_surplus = [context] { context->metrics.count_refused_connection(); };
-  options.takes_long_body = [context](const http_request& head) { return is_admitted(*context, head); };
-  options.around_refusal = [context](std::shared_ptr<http_exchange> exchange, const http_request& request) {
-    return refused_exchange(std::move(exchange), context, request);
-  };
-  options.more_headers = [context](const http_request& request) { return headers_for_pages(*context, request); };
-  options.error_body = [](int status, std::string_view why) {
-    return error_json(status == 503 ? unavailable(std::string(why)) : api_error(status, std::string(why)));
-  };
-  return options;
-}
-
 }  // namespace
 
 http_front::http_front(const http_options& options, http_parts parts)
-    : context_(std::make_shared<api_context>(std::move(parts))),
-      server_(with_answers_of(options, context_),
-              [this](http_request&& request, std::shared_ptr<http_exchange> exchange) {
-                handle(std::move(request), std::move(exchange));
-              }) {
+    : context_(std::make_shared<api_context>(std::move(parts))), server_(options, *this) {
   context_->is_this_machines = is_loopback_host(options.host);
   api_routes to(router_, context_);
   add_text_routes(to);
@@ -100,6 +74,29 @@ void http_front::handle(http_request&& request, std::shared_ptr<http_exchange> e
   }
   name_key_of(*context_, request, *logged);
   logged->reply(found.allowed.empty() ? nothing_at(request.path) : wrong_method(request, found.allowed));
+}
+
+std::string http_front::error_body(int status, std::string_view why) const {
+  return error_json(status == 503 ? unavailable(std::string(why)) : api_error(status, std::string(why)));
+}
+
+http_headers http_front::more_headers(const http_request& request) const {
+  return headers_for_pages(*context_, request);
+}
+
+std::shared_ptr<http_exchange> http_front::around_refusal(std::shared_ptr<http_exchange> exchange,
+                                                          const http_request& request) {
+  auto logged = log_exchange(std::move(exchange), context_, request);
+  name_key_of(*context_, request, *logged);
+  return logged;
+}
+
+bool http_front::takes_long_body(const http_request& head) {
+  return is_admitted(*context_, head);
+}
+
+void http_front::on_surplus() {
+  context_->metrics.count_refused_connection();
 }
 
 void http_front::stop() {

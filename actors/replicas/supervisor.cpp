@@ -56,7 +56,7 @@ void supervisor_state::begin(const begin_cluster& begun) {
 void supervisor_state::take_join(const incoming<join_cluster>& in) {
   const node_hello& hello = in.message.hello;
   const bool is_idle = !hello.is_worker() && !hello.is_trainer();
-  if (is_idle && is_name(hello.name))  // nobody would miss it
+  if (is_idle && is_file_name(hello.name))  // nobody would miss it
     return refuse_join(in, {.incarnation = hello.incarnation,
                             .accepted = false,
                             .reason = fmt::format("node {}: it is neither worker nor trainer", hello.name)});
@@ -82,7 +82,8 @@ void supervisor_state::take_join(const incoming<join_cluster>& in) {
 /// What is no name may be long, and is not remembered.
 void supervisor_state::refuse_join(const incoming<join_cluster>& in, join_answer answer) {
   const std::string& name = in.message.hello.name;
-  if (refused_.is_news(is_name(name) ? name : std::string(), answer.reason)) parts_.say("refused " + answer.reason);
+  if (refused_.is_news(is_file_name(name) ? name : std::string(), answer.reason))
+    parts_.say("refused " + answer.reason);
   parts_.links->send(in.link, std::move(answer));
 }
 

@@ -7,6 +7,7 @@
 #include "actors/json_dump_impl.hpp"
 #include "actors/replicas/supervisor_impl.hpp"
 #include "actors/workers/stage_ranks.hpp"
+#include "cluster/config/config_place.hpp"
 
 namespace troupe {
 

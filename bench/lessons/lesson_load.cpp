@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/to_size.hpp"
-#include "bench/random_adapter.hpp"
+#include "bench/random/random_adapter.hpp"
 #include "model/arch/single_sequence.hpp"
 
 namespace troupe::bench {

@@ -9,9 +9,8 @@
 #include "base/error.hpp"
 #include "base/resident_bytes.hpp"
 #include "base/to_size.hpp"
-#include "bench/random_model.hpp"
 #include "bench/report.hpp"
-#include "bench/temporary_folder.hpp"
+#include "bench/temporary_model.hpp"
 #include "cli/bench/benches.hpp"
 #include "cli/bench/client_process.hpp"
 #include "cli/interrupt.hpp"
@@ -80,28 +79,17 @@ class idle_gateway {
   std::shared_ptr<stream_list> to_;
 };
 
-/// The interface needs a tokenizer and a configuration alone.
-class temporary_model {
- public:
-  temporary_model() { bench::write_random_model("tiny", model()); }
-
-  fs::path model() const { return folder_.path() / "model"; }
-  fs::path state() const { return folder_.path() / "state"; }
-
- private:
-  bench::temporary_folder folder_{"troupe-bench-http"};
-};
-
-http_parts parts_of(const temporary_model& files, gateway_actor gateway) {
+http_parts parts_of(const bench::temporary_model& model, gateway_actor gateway) {
+  const fs::path state = model.beside("state");
   http_parts parts;
   parts.served.model = "tiny";
-  parts.served.prompts = std::make_shared<const prompting>(files.model(), read_hf_config(files.model()), 0);
+  parts.served.prompts = std::make_shared<const prompting>(model.path(), read_hf_config(model.path()), 0);
   parts.served.adapters = std::make_shared<adapter_directory>();
   parts.gateway = std::move(gateway);
   parts.numbers = std::make_shared<request_numbers>();
   parts.board = std::make_shared<status_board>();
-  parts.state_dir = files.state();
-  parts.records = std::make_shared<job_records>(files.state() / "files");
+  parts.state_dir = state;
+  parts.records = std::make_shared<job_records>(state / "files");
   return parts;
 }
 
@@ -164,12 +152,13 @@ int bench_http(const bench_http_options& options) {
         options.streams, tokens_of(options));
   const client_process clients(options.streams);  // before there are threads
   const interrupt_guard guard;
-  const temporary_model files;
+  // The interface needs a tokenizer and a configuration alone.
+  const bench::temporary_model model("troupe-bench-http", "tiny");
   const auto streams = std::make_shared<stream_list>();
   caf::actor_system_config config = system_config(2);
   caf::actor_system system(config);
   {
-    http_front front({.threads = 2}, parts_of(files, spawn_state<idle_gateway>(system, streams)));
+    http_front front({.threads = 2}, parts_of(model, spawn_state<idle_gateway>(system, streams)));
     const streams_end end{*streams};
     const double before = resident_kb();
     clients.begin(front.port());

@@ -11,8 +11,7 @@
 #include "base/to_size.hpp"
 #include "base/whole_file.hpp"
 #include "bench/lessons/lesson.hpp"
-#include "bench/random_model.hpp"
-#include "bench/temporary_folder.hpp"
+#include "bench/temporary_model.hpp"
 #include "cli/bench/benches.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/model/model_options.hpp"
@@ -33,20 +32,6 @@ struct bench_lessons_options {
   std::string text;     ///< a file to measure perplexity on
   std::string out;      ///< a folder for tables and plots
   bool json = false;
-};
-
-constexpr const char* practice_shape = "S";
-
-/// A random model and its packed forms, gone with this object.
-class practice_model {
- public:
-  practice_model() { bench::write_random_model(practice_shape, model()); }
-
-  fs::path model() const { return folder_.path() / practice_shape; }
-  fs::path cache() const { return folder_.path() / "packed"; }
-
- private:
-  bench::temporary_folder folder_{"troupe-lessons"};
 };
 
 /// "1-kv-cache"
@@ -135,17 +120,17 @@ int bench_lessons(const bench_lessons_options& options) {
   const std::string text(options.text.empty() ? "" : mapped_file(options.text).text());
   thread_pool pool(thread_count(options.model));
   const interrupt_guard guard;
-  std::optional<practice_model> practice;
+  std::optional<bench::temporary_model> practice;
   if (options.model.path.empty()) {
     if (!options.json) print("making a random model of 134 million parameters to practise on\n");
-    practice.emplace();
+    practice.emplace("troupe-lessons", "S");
   }
-  const fs::path model = practice ? practice->model() : fs::path(options.model.path);
+  const fs::path model = practice ? practice->path() : fs::path(options.model.path);
   const auto open_in = [&](const std::string& scheme, const std::vector<std::string>& keep) {
     load_options chosen;
     chosen.quant = scheme_from_name(scheme, "--quant");
     chosen.keep = keep;
-    if (practice) chosen.cache = practice->cache();
+    if (practice) chosen.cache = practice->beside("packed");
     return load_with_progress(model, chosen, pool);
   };
   bench::lesson_place place{open_in, compute{pool, kernels()}};

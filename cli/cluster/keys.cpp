@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/http/access/api_keys.hpp"
+#include "base/ascii.hpp"
 #include "base/error.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
@@ -59,8 +60,7 @@ std::string text_of(const rate_limits& limits, std::int64_t weight) {
 std::string given_text(const keys_options& options) {
   if (options.from.empty()) return {};
   std::string text = detail::read_text(options.from, 4096);
-  if (text.ends_with('\n')) text.pop_back();
-  if (text.ends_with('\r')) text.pop_back();
+  drop_line_end(text);
   if (text.empty()) refuse("{}: is empty: write the key into it", options.from);
   return text;
 }

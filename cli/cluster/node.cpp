@@ -29,9 +29,7 @@ int leave_out(const cluster_config& config, const std::string& name) {
 int node_command(const node_options& options) {
   ::prctl(PR_SET_NAME, "troupe");  // where `up` started it from its own image, ps would say "exe"
   const cluster_config config = read_cluster_config(options.cluster);
-  if (!is_name(options.name) || !is_letter_or_digit(options.name.front()))
-    refuse("--name {}: use at most 64 letters, digits, dots, dashes and underscores, a letter or digit first",
-           options.name);
+  if (!is_file_name(options.name)) refuse("--name {}: {}", options.name, file_name_rule);
   if (options.listed && !config.find(options.name)) return leave_out(config, options.name);
   return cluster_node(config, options.name).wait();
 }

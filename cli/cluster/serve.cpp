@@ -22,6 +22,7 @@
 #include "cli/commands.hpp"
 #include "cli/model/model_options.hpp"
 #include "cli/output.hpp"
+#include "cluster/config/config_place.hpp"
 
 namespace troupe {
 namespace {

@@ -17,6 +17,7 @@
 #include "cli/compose/compose_site_settings.hpp"
 #include "cli/output.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
+#include "cluster/config/config_place.hpp"
 #include "cluster/journal/journal.hpp"
 #include "cluster/launch/launch.hpp"
 #include "cluster/launch/machine.hpp"
@@ -163,6 +164,8 @@ std::vector<worker_offer> ask_devices(const cluster_config& config) {
 
 /// Refuses here, before anything starts, what cannot work; and packs the model once, so that not every node does it.
 void check_site(const cluster_config& config) {
+  (void)load_options_of(config);
+  (void)kv_of(config);
   check_state_folder(config);
   (void)at_key(config, "model.path", [&] { return open_model(config.model.path); });  // before it is packed, and ports
   for (const node_config& node : config.nodes) check_listening(config, node);

@@ -1,5 +1,7 @@
 #include "cli/compose/compose_head.hpp"
 
+#include <fmt/format.h>
+
 #include "actors/front_settings.hpp"
 #include "actors/http/jobs/batch_lines.hpp"
 #include "actors/http/jobs/job_records.hpp"

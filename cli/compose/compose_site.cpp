@@ -7,6 +7,7 @@
 #include "base/paths.hpp"
 #include "base/size_text.hpp"
 #include "cli/model/model_options.hpp"
+#include "cluster/config/config_place.hpp"
 #include "cluster/launch/machine.hpp"
 #include "cluster/placement/memory_shares.hpp"
 #include "model/arch/device.hpp"
@@ -186,9 +187,9 @@ node_site make_site(const cluster_config& config, const std::string& name) {
   if ((config.tensor > 1 && site.node.is_worker()) || site.node.is_trainer())
     site.meeting = std::make_shared<meeting_place>(config.insecure ? site.node.host : "127.0.0.1");
   if (!site.node.is_head() && !site.node.is_worker()) return site;  // a trainer has the model while it has a job
+  site.kv = kv_of(config);                                          // refused before the model is packed
   site.model = load(config, available_processors());
   site.fingerprint = model_id(fingerprint_of(*site.model));
-  site.kv = kv_from_name(config.model.kv, place_of(config, "model.kv"));
   site.context = context_of(config, site.model->config);
   check_tensor(config, site.model->config);
   check_devices(config, *site.model);
@@ -199,12 +200,17 @@ node_site make_site(const cluster_config& config, const std::string& name) {
 
 load_options load_options_of(const cluster_config& config) {
   load_options chosen;
-  if (!config.model.quant.empty()) chosen.quant = scheme_from_name(config.model.quant, place_of(config, "model.quant"));
+  if (!config.model.quant.empty())
+    chosen.quant = at_key(config, "model.quant", [&] { return scheme_from_name(config.model.quant, "quant"); });
   if (!config.model.keep.empty() && !chosen.quant)
     refuse_at(config, "model.keep",
               "names layers to leave unquantized, but model.quant no scheme for the others: name one");
   chosen.keep = config.model.keep;
   return chosen;
+}
+
+kv_kind kv_of(const cluster_config& config) {
+  return at_key(config, "model.kv", [&] { return kv_from_name(config.model.kv, "kv"); });
 }
 
 }  // namespace troupe

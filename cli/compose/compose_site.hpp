@@ -31,6 +31,9 @@ node_site make_site(const cluster_config& config, const std::string& name);
 /// How all nodes load the model, so that those of one host share the packed file.
 load_options load_options_of(const cluster_config& config);
 
+/// In what keys and values are cached.
+kv_kind kv_of(const cluster_config& config);
+
 /// Refuses a node whose device this build cannot use.
 void check_device(const cluster_config& config, const node_config& node);
 

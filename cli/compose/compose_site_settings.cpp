@@ -10,6 +10,7 @@
 #include "cli/compose/node_log.hpp"
 #include "cli/compose/worker_speed.hpp"
 #include "cli/program_id.hpp"
+#include "cluster/config/config_place.hpp"
 #include "cluster/launch/machine.hpp"
 #include "cluster/placement/memory_shares.hpp"
 #include "model/arch/device.hpp"

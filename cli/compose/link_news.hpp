@@ -3,6 +3,9 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
+
+#include "base/last_said.hpp"
 
 namespace troupe {
 
@@ -11,11 +14,11 @@ namespace troupe {
 inline std::function<void(const std::string& why)> said_once(std::function<void(const std::string& line)> say) {
   struct memory {
     std::mutex mutex;
-    std::string last;
+    last_said last;
   };
   return [say = std::move(say), known = std::make_shared<memory>()](const std::string& why) {
     const std::lock_guard lock(known->mutex);
-    if (std::exchange(known->last, why) != why) say(why);
+    if (known->last.is_news("", why)) say(why);
   };
 }
 

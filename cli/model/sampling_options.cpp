@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "base/ascii.hpp"
 #include "base/entropy.hpp"
 #include "base/error.hpp"
 #include "base/number_in.hpp"
@@ -119,8 +120,7 @@ std::string prompt_in(const std::string& file) {
   const std::streamsize count = in.read(text.data(), most_bytes).gcount();
   if (in.peek() != std::istream::traits_type::eof()) refuse("--prompt-file {}: has more than 16 MiB: shorten it", file);
   text.resize(to_size(count));
-  if (text.ends_with('\n')) text.pop_back();
-  if (text.ends_with('\r')) text.pop_back();
+  drop_line_end(text);
   return text;
 }
 

@@ -51,7 +51,7 @@ std::string adapter_entry::full_name() const {
 }
 
 bool is_adapter_name(std::string_view name) {
-  return is_name(name) && is_letter_or_digit(name.front()) && name.find("..") == std::string_view::npos;
+  return is_file_name(name) && name.find("..") == std::string_view::npos;
 }
 
 std::vector<std::string> names_of_base(std::string_view name) {

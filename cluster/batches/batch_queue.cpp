@@ -4,6 +4,13 @@
 #include <utility>
 
 namespace troupe {
+namespace {
+
+/// Before a line is tried again whose refusals do not say when to come back. With as many tries as it has, somebody has
+/// an hour to free a full disk.
+constexpr duration longest_pause = std::chrono::minutes(1);
+
+}  // namespace
 
 void batch_queue::add(job added) {
   const auto [place, is_new] = jobs_.try_emplace(added.id);
@@ -106,7 +113,7 @@ std::optional<duration> batch_queue::wait_after(line& refused, duration retry_af
     if (job != jobs_.end()) job->second.is_hopeless = true;
     return {};
   }
-  return std::min(options_.shortest_retry * (1 << std::min(refused.refusals, 20)), options_.longest_retry);
+  return std::min(options_.shortest_retry * (1 << std::min(refused.refusals, 20)), longest_pause);
 }
 
 void batch_queue::put_back(line refused, instant until) {

@@ -38,9 +38,8 @@ class batch_queue {
   };
   struct options {
     duration shortest_retry = std::chrono::milliseconds(100);  ///< before a refused line is tried again
-    duration longest_retry = std::chrono::minutes(1);  ///< of a line whose refusals do not say when to come back
-    int most_tries = 70;                               ///< of such a line: somebody has an hour to free a full disk
-    std::size_t most_aside = 512;                      ///< lines of one job that wait aside
+    int most_tries = 70;           ///< of a line whose refusals do not say when to come back: an hour in all
+    std::size_t most_aside = 512;  ///< lines of one job that wait aside
   };
   /// Returns a job's next lines without an output, from this one on; none if there are no more. next() passes on what
   /// it throws.

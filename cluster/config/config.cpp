@@ -10,6 +10,7 @@
 #include "base/whole_file.hpp"
 #include "cluster/config/config_address.hpp"
 #include "cluster/config/config_impl.hpp"
+#include "cluster/config/config_place.hpp"
 
 namespace troupe {
 namespace {
@@ -105,20 +106,6 @@ void make_state_folder(const std::filesystem::path& folder) {
   }
 }
 
-std::string node_key(std::string_view node, std::string_view setting) {
-  return fmt::format("node.{}.{}", node, setting);
-}
-
-std::string place_of(const cluster_config& config, std::string_view key) {
-  while (true) {
-    if (const auto found = config.places.find(key); found != config.places.end())
-      return fmt::format("{}:{}:{}", config.label, found->second.line, found->second.column);
-    const auto dot = key.rfind('.');
-    if (dot == std::string_view::npos) return fmt::format("{}:1:1", config.label);
-    key = key.substr(0, dot);
-  }
-}
-
 std::string_view to_text(node_role role) {
   switch (role) {
     case node_role::router:
@@ -131,10 +118,6 @@ std::string_view to_text(node_role role) {
       return "trainer";
   }
   return "";
-}
-
-std::string to_text(const layer_range& layers) {
-  return fmt::format("{}-{}", layers.first, layers.last);
 }
 
 }  // namespace troupe

@@ -14,17 +14,9 @@
 #include <vector>
 
 #include "base/device_id.hpp"
-#include "base/error.hpp"
+#include "cluster/cluster_ids.hpp"
 
 namespace troupe {
-
-/// Consecutive layers, both ends included.
-struct layer_range {
-  int first = 0, last = 0;
-
-  int count() const { return last - first + 1; }
-  friend constexpr auto operator<=>(const layer_range&, const layer_range&) = default;
-};
 
 enum class node_role : std::uint8_t { router, scheduler, worker, trainer };
 inline constexpr std::array all_roles{node_role::router, node_role::scheduler, node_role::worker, node_role::trainer};
@@ -57,10 +49,10 @@ struct node_config {
 struct model_settings {
   std::filesystem::path path;     ///< not checked here
   std::string name;               ///< how requests call it
-  std::string quant;              ///< a scheme; empty: as the model's files have it
+  std::string quant;              ///< a scheme, not checked here; empty: as the model's files have it
   int context = 0;                ///< tokens of one sequence; 0: the model's own
   std::vector<std::string> keep;  ///< layers to leave unquantized, by any part of their name
-  std::string kv = "f16";         ///< "f16", "f32" or "int8"
+  std::string kv = "f16";         ///< what keys and values are cached in; not checked here
   int lookup_tokens = 0;          ///< guesses by prompt lookup per step; 0: none
 
   friend bool operator==(const model_settings&, const model_settings&) = default;
@@ -166,43 +158,8 @@ std::string model_name_of(const std::filesystem::path& model);
 
 /// Makes a folder of the cluster's state, for its user alone. Throws input_error.
 void make_state_folder(const std::filesystem::path& folder);
-/// The key of a node's setting: "node.w0.layers".
-std::string node_key(std::string_view node, std::string_view setting);
-/// `file:line:column` of a key, or of the closest thing around it that is in the file.
-std::string place_of(const cluster_config& config, std::string_view key);
-/// What is wrong with a cluster's file, at one of its places.
-class config_error : public input_error {
- public:
-  /// `key` as in place_of; empty for what is no value of a key.
-  config_error(std::string_view place, std::string_view key, std::string_view problem)
-      : input_error(fmt::format("{}: {}", place, problem)), key_(key.substr(key.rfind('.') + 1)), problem_(problem) {}
-
-  const std::string& key() const { return key_; }          ///< without its section: "context"
-  const std::string& problem() const { return problem_; }  ///< without the place
-
- private:
-  std::string key_, problem_;
-};
-
-/// Refuses what the file says there. Throws config_error.
-template <class... Args>
-[[noreturn]] void refuse_at(const cluster_config& config, std::string_view key, fmt::format_string<Args...> format,
-                            Args&&... args) {
-  throw config_error(place_of(config, key), key, fmt::format(format, std::forward<Args>(args)...));
-}
-
-/// What `get` returns. What it refuses is what the file says at that key.
-template <class Get>
-auto at_key(const cluster_config& config, std::string_view key, Get get) {
-  try {
-    return get();
-  } catch (const input_error& error) {
-    refuse_at(config, key, "{}", error.what());
-  }
-}
 
 std::string_view to_text(node_role role);
-std::string to_text(const layer_range& layers);  ///< "0-10"
 
 /// One key that a cluster file may have. Parsing and the documentation's test use this list.
 struct config_key {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/host_port.hpp"
+#include "cluster/config/config_place.hpp"
 
 namespace troupe::detail {
 namespace {

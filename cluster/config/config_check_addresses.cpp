@@ -7,6 +7,7 @@
 
 #include "cluster/config/config_address.hpp"
 #include "cluster/config/config_impl.hpp"
+#include "cluster/config/config_place.hpp"
 
 namespace troupe::detail {
 namespace {

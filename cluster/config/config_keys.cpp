@@ -6,6 +6,7 @@
 
 #include "base/edit_distance.hpp"
 #include "cluster/config/config_impl.hpp"
+#include "cluster/config/config_place.hpp"
 #include "cluster/config/config_value.hpp"
 
 namespace troupe {
@@ -52,16 +53,10 @@ using model = model_settings;
 constexpr key_of<model> model_keys[] = {
     {"path", [](model& m, const config_value& v) { m.path = v.path(); }},
     {"name", [](model& m, const config_value& v) { m.name = v.model_name(); }},
-    {"quant",
-     [](model& m, const config_value& v) {
-       m.quant = v.one_of({"f32", "bf16", "u8", "u8g64", "q8", "q4", "u4g32", "mxfp4"});
-     }},
+    {"quant", [](model& m, const config_value& v) { m.quant = v.text(); }},
     {"context", [](model& m, const config_value& v) { m.context = v.number(0, 1 << 24); }},
     {"keep", [](model& m, const config_value& v) { m.keep = v.texts(); }},
-    {"kv",
-     [](model& m, const config_value& v) {
-       m.kv = v.one_of({"f16", "f32", "int8"});
-     }},
+    {"kv", [](model& m, const config_value& v) { m.kv = v.text(); }},
     {"lookup_tokens", [](model& m, const config_value& v) { m.lookup_tokens = v.number(0, 64); }},
 };
 

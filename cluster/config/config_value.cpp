@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/number_in.hpp"
 #include "cluster/config/config_address.hpp"
+#include "cluster/config/config_place.hpp"
 
 namespace troupe::detail {
 namespace {
@@ -183,16 +184,14 @@ std::filesystem::path config_value::absolute_path() const {
 
 std::string config_value::name() const {
   const std::string chosen = text();
-  if (!is_name(chosen) || !is_letter_or_digit(chosen[0]))
-    refuse(fmt::format("is {}: use at most 64 letters, digits, dots, dashes and underscores, a letter or digit first",
-                       in_quotes(chosen)));
+  if (!is_file_name(chosen)) refuse(fmt::format("is {}: {}", in_quotes(chosen), file_name_rule));
   return chosen;
 }
 
 std::string config_value::model_name() const {
   const std::string chosen = text();
   const std::string last = chosen.substr(chosen.rfind('/') + 1);
-  if (last.size() < chosen.size() && is_name(last) && is_letter_or_digit(last[0]))
+  if (last.size() < chosen.size() && is_file_name(last))
     refuse(fmt::format("is {0}: write {1}, which requests may call {0}, too", in_quotes(chosen), in_quotes(last)));
   return name();
 }

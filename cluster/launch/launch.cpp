@@ -65,7 +65,6 @@ struct launcher::watched_node {
 };
 
 launcher::launcher(const cluster_config& config, options chosen) : config_(config), options_(std::move(chosen)) {
-  options_.restart.respawn = config_.respawn;
   if (!options_.time) options_.time = &own_clock_;
   if (!options_.sleep) options_.sleep = detail::wait_readable;
   for (const auto& node : config_.nodes)
@@ -144,12 +143,10 @@ void launcher::add(const node_config& node) {
   watched_node made{&node,
                     node_command(config_, node, options_.program),
                     config_.logs() / (node.name + ".log"),
-                    restart_policy(options_.restart),
+                    restart_policy(options_.restart, config_.respawn),
                     {}};
   made.shown.name = node.name;
   made.shown.is_remote = is_remote(node);
-  if (!made.shown.is_remote)
-    made.command.insert(made.command.end(), options_.arguments.begin(), options_.arguments.end());
   nodes_.push_back(std::move(made));
 }
 

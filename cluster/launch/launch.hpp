@@ -53,7 +53,6 @@ class launcher {
     restart_policy::options restart;
     duration stop_patience = std::chrono::seconds(10);      ///< between SIGTERM and SIGKILL
     std::uint64_t log_bytes = 16 << 20;                     ///< of one log file; an older one is kept beside it
-    std::vector<std::string> arguments;                     ///< further arguments of each local node
     std::function<void(const std::string& line)> say = {};  ///< gets lines for the operator
     const clock* time = nullptr;                            ///< nullptr: a monotonic_clock
     /// Waits until one of these file descriptors (pidfds of children, and those of poll()) is readable, at most so

@@ -3,14 +3,20 @@
 #include <algorithm>
 
 namespace troupe {
+namespace {
+
+/// A node that lives shorter has died a quick death.
+constexpr duration shortest_good_life = std::chrono::seconds(10);
+
+}  // namespace
 
 restart_policy::decision restart_policy::ended(ending how, instant now) {
   if (how == ending::done) return {verdict::leave};
-  if (!options_.respawn) return {verdict::give_up};
+  if (!respawn_) return {verdict::give_up};
   if (has_worked_ && (how == ending::unreachable || lost_connections_ > 0))
     return {verdict::restart, now + next_wait(++lost_connections_, options_.longest_host_wait)};
   if (how == ending::bad_input && !has_worked_) return {verdict::give_up};
-  const bool is_quick = now - started_ < options_.quick;
+  const bool is_quick = now - started_ < shortest_good_life;
   quick_deaths_ = is_quick ? quick_deaths_ + 1 : 0;
   failures_ = is_quick ? failures_ + 1 : 0;
   if (failures_ >= options_.most_failures && !has_worked_) return {verdict::give_up};

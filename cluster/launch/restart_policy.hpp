@@ -10,11 +10,9 @@ namespace troupe {
 class restart_policy {
  public:
   struct options {
-    bool respawn = true;
     duration first_wait = std::chrono::milliseconds(200);
     duration longest_wait = std::chrono::seconds(5);
-    duration quick = std::chrono::seconds(10);  ///< a node that lives shorter has died a quick death
-    int most_failures = 6;                      ///< then it is given up, if it has never worked
+    int most_failures = 6;  ///< quick deaths in a row: then it is given up, if it has never worked
     duration longest_host_wait = std::chrono::seconds(30);
   };
   enum class ending : std::uint8_t {
@@ -29,7 +27,8 @@ class restart_policy {
     instant when{};  ///< of the restart
   };
 
-  explicit restart_policy(options chosen) : options_(chosen) {}
+  /// `respawn`: whether it is started again at all.
+  explicit restart_policy(options chosen, bool respawn = true) : options_(chosen), respawn_(respawn) {}
 
   void started(instant now) { started_ = now; }
   /// The node works: if it ends from now on, that is no failure to start. It is not given up because it dies, since
@@ -49,6 +48,7 @@ class restart_policy {
   duration next_wait(int failures, duration longest) const;
 
   options options_;
+  bool respawn_;
   instant started_{};
   bool has_worked_ = false;
   int failures_ = 0, quick_deaths_ = 0, lost_connections_ = 0;

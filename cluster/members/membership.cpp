@@ -17,6 +17,8 @@ namespace {
 /// If there are more, the oldest are forgotten: incarnations are random, so none of them comes back by chance.
 constexpr std::size_t max_fenced = 1 << 16;
 
+constexpr duration remembered_for = std::chrono::minutes(10);  // nodes that are gone
+
 /// Fit to be shown on a terminal.
 bool is_plain(std::string_view text, std::size_t longest) {
   return text.size() <= longest &&
@@ -70,8 +72,8 @@ result<joined, join_refusal> membership::join(node_hello hello, instant now, boo
 
 std::optional<join_refusal> membership::check(const node_hello& hello) const {
   using reason = join_refusal_reason;
-  if (!is_name(hello.name))
-    return refusal(reason::invalid, "a node's hello: a name has 1 to 64 letters, digits, '.', '_' or '-'");
+  if (!is_file_name(hello.name))
+    return refusal(reason::invalid, "a node's hello: its name cannot be used: {}", file_name_rule);
   if (const char* fault = fault_of(hello)) return refusal(reason::invalid, "node {}: {}", hello.name, fault);
   if (hello.cluster != options_.cluster)
     return refusal(reason::other_cluster,
@@ -218,9 +220,8 @@ void membership::remember_fenced(incarnation_id node) {
 }
 
 void membership::forget_old(instant now) {
-  std::erase_if(nodes_, [&](const auto& each) {
-    return !each.second.is_member() && now - each.second.gone_at > options_.remember;
-  });
+  std::erase_if(
+      nodes_, [&](const auto& each) { return !each.second.is_member() && now - each.second.gone_at > remembered_for; });
 }
 
 }  // namespace troupe

@@ -65,7 +65,6 @@ class membership {
     model_id model;       ///< that a worker must have opened; 0: any
     failure_detector::options detector = {};
     std::size_t max_nodes = 1024;  ///< members, and nodes that are gone and remembered
-    duration remember = std::chrono::minutes(10);
   };
 
   explicit membership(options chosen);

@@ -9,6 +9,7 @@
 
 #include "base/size_text.hpp"
 #include "base/to_size.hpp"
+#include "cluster/config/config_place.hpp"
 #include "cluster/placement/placement_pools.hpp"
 #include "cluster/placement/placement_units.hpp"
 

@@ -13,7 +13,6 @@
 
 #include "base/result.hpp"
 #include "cluster/cluster_ids.hpp"
-#include "cluster/config/config.hpp"
 
 namespace troupe {
 

@@ -10,7 +10,7 @@
 
 #include "base/error.hpp"
 #include "bench/lessons/lesson_load.hpp"
-#include "bench/random_model.hpp"
+#include "bench/random/random_model.hpp"
 #include "model/ops/isa.hpp"
 #include "tests/base/temp_folder.hpp"
 

@@ -20,7 +20,7 @@
 #include "actors/http/jobs/batch_lines.hpp"
 #include "base/error.hpp"
 #include "base/to_size.hpp"
-#include "bench/random_model.hpp"
+#include "bench/random/random_model.hpp"
 #include "model/formats/hf/hf_config.hpp"
 #include "tests/base/loopback.hpp"
 #include "tests/base/temp_folder.hpp"

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "bench/random_adapter.hpp"
+#include "bench/random/random_adapter.hpp"
 #include "model/engine/generate.hpp"
 #include "model/ops/isa.hpp"
 #include "model/text/model_text.hpp"

@@ -1,5 +1,6 @@
 #include "transport/collective/collective.hpp"
 
+#include <algorithm>
 #include <cassert>
 
 #include "base/error.hpp"

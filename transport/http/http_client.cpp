@@ -1,5 +1,6 @@
 #include "transport/http/http_client.hpp"
 
+#include <chrono>
 #include <deque>
 #include <optional>
 

@@ -24,8 +24,8 @@ std::string address_at(const socket& from) {
 }
 
 /// What the server itself says. 503 is for a moment.
-http_response refusal_response(const http_options& options, int status, std::string_view why) {
-  http_response refused{.status = status, .body = options.error_body(status, why)};
+http_response refusal_response(const http_service& service, int status, std::string_view why) {
+  http_response refused{.status = status, .body = service.error_body(status, why)};
   if (status == 503) refused.headers = {{"retry-after-ms", "1000"}, {"retry-after", "1"}};
   return refused;
 }
@@ -36,20 +36,20 @@ http_connection::http_connection(socket from, std::shared_ptr<http_shared> share
     : socket_(std::move(from)),
       shared_(std::move(shared)),
       client_(address_at(socket_)),
-      timer_(socket_.get_executor()) {
+      deadline_(socket_.get_executor()) {
   ++shared_->connections;
   awaited_.begin(steady::now());
 }
 
 http_connection::~http_connection() {
-  give_back_body();
   --shared_->connections;
 }
 
 void http_connection::start() {
   boost::system::error_code ignored;
   socket_.set_option(tcp::no_delay(true), ignored);
-  set_deadline(shared_->options.header_time);
+  deadline_.start(weak_from_this(), [this] { on_time(); });
+  deadline_.set(shared_->options.header_time);
   read();
 }
 
@@ -113,11 +113,11 @@ void http_connection::skip_empty_lines() {
 }
 
 void http_connection::begin_request() {
-  parser_.emplace();
+  parser_.emplace(shared_->bodies, client_);
   parser_->header_limit(shared_->options.header_bytes);
   parser_->body_limit(shared_->options.body_bytes);
   head_taken_ = false;
-  set_deadline(shared_->options.header_time);
+  deadline_.set(shared_->options.header_time);
 }
 
 /// The head, and what has come of the body. False where the request is refused already.
@@ -132,13 +132,8 @@ bool http_connection::take_in() {
 /// room with a few words; and short bodies find room always.
 bool http_connection::reserve_body() {
   const std::size_t come = parser_->get().body().size(), bytes = come > longest_uncounted ? come : 0;
-  if (body_reserved_ == 0 && !admits_body_or_answers(bytes)) return false;
-  const std::size_t more = bytes - body_reserved_;
-  if (more == 0) return true;
-  if (shared_->bodies.take(client_, more, shared_->options.bodies_bytes)) {
-    body_reserved_ = bytes;
-    return true;
-  }
+  if (parser_->room.held() == 0 && !admits_body_or_answers(bytes)) return false;
+  if (parser_->room.hold(bytes)) return true;
   refuse_with(503, "too many large requests at a time: try again");
   return false;
 }
@@ -166,7 +161,7 @@ bool http_connection::take_head() {
 /// False where the request is answered already: without its body, if that is a long one that nobody wants from there.
 bool http_connection::admits_body_or_answers(std::size_t bytes) {
   if (bytes <= longest_uncounted) return true;
-  if (shared_->options.takes_long_body(head_)) return claims_request_or_drops();
+  if (shared_->service.takes_long_body(head_)) return claims_request_or_drops();
   dispatch(false);
   return false;
 }
@@ -178,13 +173,9 @@ bool http_connection::claims_request_or_drops() {
   return false;
 }
 
-void http_connection::give_back_body() {
-  shared_->bodies.give_back(client_, std::exchange(body_reserved_, 0));
-}
-
 void http_connection::dispatch(bool is_whole) {
   if (!claims_request_or_drops()) return;
-  if (!is_writing_) clear_deadline();
+  if (!is_writing_) deadline_.clear();
   const bool is_new = parser_->get().version() >= 11, keeps_alive = parser_->get().keep_alive();
   http_request request = std::move(head_);
   if (is_whole) request.body = std::move(parser_->get().body());
@@ -193,23 +184,22 @@ void http_connection::dispatch(bool is_whole) {
   answer_->chunked = is_new;
   answer_->keep_alive = is_whole && is_new && keeps_alive && !shared_->stopping;
   answer_->head_only = request.method == "HEAD";
-  give_back_body();
   const auto exchange = make_exchange(answer_);
   try {
-    shared_->handler(std::move(request), exchange);
+    shared_->service.handle(std::move(request), exchange);
   } catch (const std::exception&) {
-    exchange->reply(refusal_response(shared_->options, 500, "something went wrong here"));
+    exchange->reply(refusal_response(shared_->service, 500, "something went wrong here"));
   }
 }
 
 void http_connection::begin_answer(http_request& to) {
   if (to.id.empty()) to.id = new_request_id();
   to.client = client_;
-  answer_ = std::make_shared<http_answer>();
+  answer_ = std::make_shared<http_answer>(shared_->answers, client_);
   answer_->connection = shared_from_this();
   answer_->backlog = shared_->options.stream_backlog;
   answer_->id = to.id;
-  answer_->more_headers = shared_->options.more_headers(to);
+  answer_->more_headers = shared_->service.more_headers(to);
 }
 
 std::string http_connection::new_request_id() {
@@ -227,10 +217,9 @@ void http_connection::refuse_with(int status, std::string_view why) {
   http_request request = what_has_come();
   begin_answer(request);
   parser_.reset();
-  give_back_body();
   answer_->keep_alive = false;
-  const http_options& options = shared_->options;
-  options.around_refusal(make_exchange(answer_), request)->reply(refusal_response(options, status, why));
+  http_service& service = shared_->service;
+  service.around_refusal(make_exchange(answer_), request)->reply(refusal_response(service, status, why));
 }
 
 // --- writing ---
@@ -238,22 +227,19 @@ void http_connection::refuse_with(int status, std::string_view why) {
 /// All that an answer holds counts: the pieces of a stream may be short, but many.
 bool http_connection::make_room(http_answer& answer, std::size_t bytes) {
   const std::size_t held = answer.in_flight + answer.out.size() + bytes;
-  if (answer.head_only || held <= std::max(longest_uncounted, answer.reserved)) return true;
-  if (!shared_->answers.take(client_, held - answer.reserved, shared_->options.answers_bytes)) return false;
-  answer.reserved = held;
-  return true;
+  if (answer.head_only || held <= std::max(longest_uncounted, answer.room.held())) return true;
+  return answer.room.hold(held);
 }
 
 http_response http_connection::with_room(http_answer& answer, http_response response) {
   if (make_room(answer, response.body.size())) return response;
-  return refusal_response(shared_->options, 503, "too many long answers wait to be read: try again");
+  return refusal_response(shared_->service, 503, "too many long answers wait to be read: try again");
 }
 
 /// All but what it still holds.
 void http_connection::give_back_room(http_answer& answer) {
   const std::size_t held = answer.in_flight + answer.out.size();
-  const std::size_t counted = held > longest_uncounted ? std::min(held, answer.reserved) : 0;
-  shared_->answers.give_back(client_, std::exchange(answer.reserved, counted) - counted);
+  answer.room.hold(held > longest_uncounted ? std::min(held, answer.room.held()) : 0);
 }
 
 /// Flushes later, even on the strand, because the caller holds the answer's lock.
@@ -288,7 +274,7 @@ void http_connection::flush() {
 
 void http_connection::write_rest() {
   is_writing_ = true;
-  set_deadline(shared_->options.write_time);
+  deadline_.set(shared_->options.write_time);
   socket_.async_write_some(
       asio::buffer(writing_) + written_,
       [self = shared_from_this()](const auto& fault, std::size_t bytes) { self->on_written(fault, bytes); });
@@ -302,7 +288,7 @@ void http_connection::on_written(const boost::system::error_code& fault, std::si
   if (written_ < writing_.size()) return write_rest();
   if (writing_.capacity() > most_pipelined) writing_ = {};
   if (!answer_) return begin_body_time();  // it was told to go on
-  clear_deadline();
+  deadline_.clear();
   flush();
 }
 
@@ -318,7 +304,7 @@ void http_connection::finish_answer() {
   answer_ = nullptr;
   awaited_.begin(steady::now());
   if (!keep) return linger();
-  set_deadline(shared_->options.idle);
+  deadline_.set(shared_->options.idle);
   parse();
   read();
 }
@@ -330,7 +316,7 @@ void http_connection::linger() {
   lingering_ = true;
   buffer_.clear();
   body_time_began_ = steady::now();
-  set_deadline(shared_->options.linger_time);
+  extend_deadline(shared_->options.linger_time, 0);
   read();
 }
 
@@ -338,7 +324,7 @@ void http_connection::drop() {
   if (std::exchange(closed_, true)) return;
   boost::system::error_code ignored;
   socket_.close(ignored);
-  timer_.cancel();
+  deadline_.end();
   const auto answer = std::exchange(answer_, nullptr);
   if (!answer) return;
   std::function<void()> tell, unsent;  // destroyed after the lock is released, with whatever they hold
@@ -361,14 +347,9 @@ void http_connection::end_when_idle() {
 
 // --- time ---
 
-void http_connection::set_deadline(std::chrono::milliseconds in) {
-  deadline_ = steady::now() + in;
-  if (deadline_ < armed_for_) arm();
-}
-
 void http_connection::begin_body_time() {
   body_time_began_ = steady::now();
-  set_deadline(shared_->options.body_time);
+  deadline_.set_at(body_time_began_ + shared_->options.body_time);
   extend_body_time();
 }
 
@@ -382,25 +363,11 @@ void http_connection::extend_body_time() {
 void http_connection::extend_deadline(std::chrono::milliseconds at_least, std::size_t come) {
   const auto rate = static_cast<double>(shared_->options.body_rate);
   const std::chrono::duration<double> earned(static_cast<double>(come) / rate);
-  deadline_ = body_time_began_ + at_least + std::chrono::duration_cast<steady::duration>(earned);
-}
-
-/// The timer is armed lazily: a deadline that moves away costs nothing.
-void http_connection::arm() {
-  armed_for_ = deadline_;
-  timer_.expires_at(deadline_);
-  timer_.async_wait([weak = weak_from_this()](const auto& fault) {
-    const auto self = weak.lock();
-    if (self && !fault) self->on_time();
-  });
+  deadline_.set_at(body_time_began_ + at_least + std::chrono::duration_cast<steady::duration>(earned));
 }
 
 void http_connection::on_time() {
   if (closed_) return;
-  armed_for_ = steady::time_point::max();
-  if (deadline_ == steady::time_point::max()) return;
-  if (steady::now() < deadline_) return arm();
-  clear_deadline();
   const bool half_sent = parser_.has_value() && !answer_;
   if (half_sent && !lingering_ && !is_writing_) return refuse_with(408, "the request did not come in time");
   drop();

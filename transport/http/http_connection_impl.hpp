@@ -10,7 +10,6 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/parser.hpp>
@@ -19,6 +18,7 @@
 #include "transport/http/awaited_request_impl.hpp"
 #include "transport/http/byte_budget_impl.hpp"
 #include "transport/http/http_server.hpp"
+#include "transport/http/lazy_deadline_impl.hpp"
 
 namespace troupe::detail {
 
@@ -33,10 +33,13 @@ class http_connection;
 
 /// What all connections share.
 struct http_shared {
-  http_options options;
-  http_handler handler;
+  http_shared(http_options chosen, http_service& served) : options(std::move(chosen)), service(served) {}
+
+  const http_options options;
+  http_service& service;
   std::atomic<std::size_t> connections{0};
-  byte_budget bodies, answers;
+  const std::shared_ptr<byte_budget> bodies = std::make_shared<byte_budget>(options.bodies_bytes);
+  const std::shared_ptr<byte_budget> answers = std::make_shared<byte_budget>(options.answers_bytes);
   std::atomic<std::uint64_t> last_request{0};
   std::uint32_t instance = 0;  ///< random, so that the request ids of two processes differ
   std::atomic<bool> stopping{false};
@@ -56,6 +59,8 @@ struct http_answer {
     gone       ///< nobody listens any more
   };
 
+  http_answer(std::shared_ptr<byte_budget> answers, const std::string& client) : room(std::move(answers), client) {}
+
   std::mutex mutex;
   stage at = stage::awaited;
   client reader = client::listening;
@@ -63,7 +68,7 @@ struct http_answer {
   std::size_t in_flight = 0;               ///< bytes that it took before and writes
   int status = 0;                          ///< of the reply, once there is one
   std::string out;                         ///< what the connection has not taken yet, framed
-  std::size_t reserved = 0;                ///< of what all answers may hold, until this one's bytes are sent
+  budget_share room;                       ///< of what all answers may hold, until this one's bytes are sent
   std::function<void()> on_gone, on_sent;  ///< taken by whoever calls them
   std::shared_ptr<http_connection> connection;
 
@@ -84,6 +89,13 @@ struct growing_body : beast::http::string_body {
     using beast::http::string_body::reader::reader;
     void init(const boost::optional<std::uint64_t>&, boost::system::error_code& fault) { fault = {}; }
   };
+};
+
+/// A request on its way, and the room that its body takes.
+struct request_reader : beast::http::request_parser<growing_body> {
+  request_reader(std::shared_ptr<byte_budget> bodies, const std::string& client) : room(std::move(bodies), client) {}
+
+  budget_share room;
 };
 
 /// One client. All of it runs on the strand of its socket, except where a comment says otherwise.
@@ -112,8 +124,6 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
   strand executor() { return socket_.get_executor(); }
 
  private:
-  using parser = beast::http::request_parser<growing_body>;
-
   void read();
   void on_read(const boost::system::error_code& fault, std::size_t bytes);
   void parse();
@@ -134,15 +144,11 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
   void on_written(const boost::system::error_code& fault, std::size_t bytes);
   void finish_answer();
   void linger();
-  void give_back_body();
   void give_back_room(http_answer& answer);
 
   void begin_body_time();
   void extend_body_time();
   void extend_deadline(std::chrono::milliseconds at_least, std::size_t come);
-  void set_deadline(std::chrono::milliseconds in);
-  void clear_deadline() { deadline_ = steady::time_point::max(); }
-  void arm();
   void on_time();
 
   socket socket_;
@@ -150,14 +156,12 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
   const std::string client_;  ///< its address; empty where it had gone at once
   awaited_request awaited_;   ///< until it has come whole, or a long body of it that may take its time
   std::atomic<bool> is_trusted_{false};
-  asio::steady_timer timer_;
-  steady::time_point deadline_ = steady::time_point::max(), armed_for_ = steady::time_point::max();
+  lazy_deadline deadline_;
 
   std::array<char, 4096> incoming_;
   beast::flat_buffer buffer_;  ///< what came and was not parsed
-  std::optional<parser> parser_;
-  http_request head_;  ///< without the body, once it was taken
-  std::size_t body_reserved_ = 0;
+  std::optional<request_reader> parser_;
+  http_request head_;                    ///< without the body, once it was taken
   steady::time_point body_time_began_;   ///< or that of what is left of it, which nobody wants
   std::shared_ptr<http_answer> answer_;  ///< of the request in progress
   std::string writing_;

@@ -17,10 +17,6 @@ namespace {
 
 using namespace detail;
 
-std::string plain_error(int status, std::string_view why) {
-  return fmt::format(R"({{"error":{{"message":"{}","type":"http_error","param":null,"code":"{}"}}}})", why, status);
-}
-
 bool has_ipv6(asio::io_context& context) {
   boost::system::error_code fault;
   tcp::socket(context).open(tcp::v6(), fault);
@@ -57,7 +53,9 @@ void listen(tcp::acceptor& acceptor, const http_options& options) {
 }  // namespace
 
 struct http_server::impl {
-  std::shared_ptr<http_shared> shared = std::make_shared<http_shared>();
+  explicit impl(std::shared_ptr<http_shared> all) : shared(std::move(all)) {}
+
+  const std::shared_ptr<http_shared> shared;
   asio::io_context context;
   tcp::acceptor acceptor{asio::make_strand(context)};  ///< used there alone, once it is started
   std::vector<std::thread> threads;
@@ -79,17 +77,10 @@ void check_http_address(const http_options& options) {
   listen(acceptor, options);
 }
 
-http_server::http_server(http_options options, http_handler handler) : impl_(std::make_unique<impl>()) {
-  if (!options.error_body) options.error_body = plain_error;
-  if (!options.more_headers) options.more_headers = [](const http_request&) { return http_headers(); };
-  if (!options.around_refusal)
-    options.around_refusal = [](std::shared_ptr<http_exchange> exchange, const http_request&) { return exchange; };
-  if (!options.takes_long_body) options.takes_long_body = [](const http_request&) { return true; };
-  if (!options.on_surplus) options.on_surplus = [] {};
+http_server::http_server(http_options options, http_service& service) {
   // The rest of the process needs files, too, however many clients come.
   options.max_connections = std::min(options.max_connections, most_open_files() / 2);
-  impl_->shared->options = std::move(options);
-  impl_->shared->handler = std::move(handler);
+  impl_ = std::make_unique<impl>(std::make_shared<http_shared>(std::move(options), service));
   impl_->shared->instance = static_cast<std::uint32_t>(entropy());
   listen(impl_->acceptor, impl_->shared->options);
   impl_->port = impl_->acceptor.local_endpoint().port();
@@ -146,7 +137,7 @@ bool http_server::impl::make_room() {
 
 void http_server::impl::take(detail::socket from) {
   if (shared->connections >= shared->options.max_connections && !make_room())
-    return shared->options.on_surplus();  // `from` is closed by going out of scope
+    return shared->service.on_surplus();  // `from` is closed by going out of scope
   const auto connection = std::make_shared<http_connection>(std::move(from), shared);
   {
     const std::lock_guard lock(mutex);

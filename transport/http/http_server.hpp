@@ -3,17 +3,15 @@
 // Goals
 // - Whatever bytes come: an HTTP error or a clean close, with bounded memory, in bounded time.
 // - A client that goes, or that does not read, costs nothing for long; whoever answers it is told.
-// - Handlers run on the server's threads and must not wait.
+// - The service runs on the server's threads and must not wait.
 // Non-goals: TLS (put a proxy before it), HTTP/2, compression.
 #pragma once
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 
-#include "transport/http/http_exchange.hpp"
+#include "transport/http/http_service.hpp"
 
 namespace troupe {
 
@@ -41,22 +39,6 @@ struct http_options {
   std::chrono::milliseconds linger_time{2'000};  ///< for what is left of a refused one, and more as it comes
   std::chrono::milliseconds write_time{30'000};  ///< in which some of what was written must have gone
   std::chrono::milliseconds grace{3'000};        ///< for requests in progress when the server is stopped
-
-  /// The body of a response that the server itself makes: 400, 408, 413, 415, 431, 500, 501, 503, 505.
-  std::function<std::string(int status, std::string_view why)> error_body = {};
-  /// Of every response, also of those that the server itself makes. Of a request that is refused there may be no more
-  /// than its first line and some headers, or less.
-  std::function<http_headers(const http_request& request)> more_headers = {};
-  /// Around the exchange of a request that the server itself refuses before the handler gets it: for whoever writes
-  /// down what becomes of all requests. Of this one, too, there may be no more.
-  std::function<std::shared_ptr<http_exchange>(std::shared_ptr<http_exchange> exchange, const http_request& request)>
-      around_refusal = {};
-  /// Whether a body of more than 64 KB is read from whoever asks like this. If not, the handler gets the request at
-  /// once, without its body, and the connection ends with the answer.
-  std::function<bool(const http_request& head)> takes_long_body = {};
-  /// Called when a connection beyond `max_connections` is closed, without a word to its client, because a request is in
-  /// progress at all others.
-  std::function<void()> on_surplus = {};
 };
 
 /// Throws input_error where the address is in use or none of this machine's.
@@ -64,12 +46,12 @@ void check_http_address(const http_options& options);
 
 class http_server {
  public:
-  /// Binds; throws input_error where the address is in use or none of this machine's.
-  http_server(http_options options, http_handler handler);
+  /// Binds; throws input_error where the address is in use or none of this machine's. `service` outlives the server.
+  http_server(http_options options, http_service& service);
   ~http_server();  ///< stops
 
   void start();
-  /// Takes nobody new, lets requests in progress end for `grace`, then closes. Handlers are not called after that.
+  /// Takes nobody new, lets requests in progress end for `grace`, then closes. The service is not called after that.
   void stop();
 
   std::uint16_t port() const;

@@ -28,7 +28,7 @@ constexpr auto last_words = 1s;
 void check_options(const bus::options& options) {
   if (options.listen.empty()) return;
   detail::check_endpoint(options.listen);
-  if (!options.keys && !options.insecure && !is_loopback(options.listen))
+  if (!options.keys && !options.insecure && !detail::is_loopback(options.listen))
     refuse(
         "{}: other machines reach this address, so links must be encrypted: make keys with `troupe keygen`, or say "
         "`insecure = true`",
@@ -104,7 +104,7 @@ bus::impl::~impl() {
   }
   wake();
   thread_.join();
-  for_askers_->end();  // a name server may take far longer to answer than anybody waits for the end of a process
+  inquiries_.end();  // a name server may take far longer to answer than anybody waits for the end of a process
 }
 
 void bus::impl::listen() {
@@ -139,7 +139,6 @@ void bus::impl::close(link_id id) {
 void bus::impl::run() {
   name_thread_and_block_signals();
   std::vector<news> happened;
-  std::optional<question> asked;
   for (int timeout = 0;;) {
     wait_for_input(timeout);
     {
@@ -151,12 +150,11 @@ void bus::impl::run() {
       look_after_links();
       if (stopping_ && may_stop()) break;
       happened.swap(happened_);
-      asked = next_question();
       if (stopping_) happened.clear();
       timeout = next_timeout();
     }
     deliver(happened);
-    if (asked) ask_elsewhere(*asked);
+    inquiries_.begin();
   }
   const std::lock_guard lock(mutex_);
   close_sockets();
@@ -213,7 +211,7 @@ void bus::impl::wake() const {
 }
 
 int bus::impl::next_timeout() const {
-  if (!ready_.empty() || may_ask()) return 0;
+  if (!ready_.empty() || inquiries_.may_begin()) return 0;
   auto next = std::min(look_after_at_, stop_at_);
   if (!to_confirm_.empty()) next = std::min(next, to_confirm_.front().first);
   if (!redials_.empty()) next = std::min(next, redials_.begin()->first);

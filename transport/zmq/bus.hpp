@@ -101,7 +101,4 @@ class bus {
   std::unique_ptr<impl> impl_;
 };
 
-/// Whether an endpoint can be reached from this machine alone.
-bool is_loopback(const std::string& endpoint);
-
 }  // namespace troupe

@@ -58,7 +58,7 @@ bool bus::impl::wait_up(link_id id, std::chrono::milliseconds longest, const std
 void bus::impl::dial(link& to) {
   if (!detail::names_a_host(to.endpoint)) return dial_at(to, to.endpoint);
   if (to.untried.empty()) {
-    questions_.push_back({to.id, to.endpoint, &impl::look_up});
+    ask_for_addresses(to);
     return wake();
   }
   const std::string next = std::move(to.untried.front());
@@ -166,8 +166,7 @@ void bus::impl::note_event(link& from, const detail::socket_event& event) {
       // does not tell us which mechanism the other side has.
       if (stopping_ || (event.value != EPIPE && event.value != ECONNRESET) || now_ < from.ask_mechanism_at) return;
       from.ask_mechanism_at = now_ + between_asking;
-      questions_.push_back({from.id, from.dialed_at, &impl::ask_mechanism});
-      return;
+      return ask_for_mechanism(from);
     default:
       return;
   }
@@ -182,35 +181,16 @@ void bus::impl::note_disconnected(link& from) {
   redial_later(from);
 }
 
-std::optional<bus::impl::question> bus::impl::next_question() {
-  if (!may_ask()) return std::nullopt;
-  question next = std::move(questions_.front());
-  questions_.pop_front();
-  ++asking_;
-  return next;
-}
-
-/// On a thread of its own, which nobody waits for: looking up a name takes as long as the name servers want, and other
-/// links must be read meanwhile. It blocks signals, as the bus' thread does that starts it.
-void bus::impl::ask_elsewhere(const question& next) {
-  try {
-    std::thread([next, bus = for_askers_] { next.ask(next, *bus); }).detach();
-  } catch (const std::system_error&) {  // the machine has no more threads
-    next.ask(next, *for_askers_);
-  }
-}
-
-// Questions are asked without holding a lock, so that no sender waits, nor the end of the bus.
-
-void bus::impl::look_up(const question& asked, asking_bus& bus) {
-  const auto addresses = detail::numeric_endpoints(asked.endpoint);
-  bus.tell([&](impl& asking) { asking.take_addresses(asked.link, addresses); });
+/// Looking up a name takes as long as the name servers want, and other links must be read meanwhile.
+void bus::impl::ask_for_addresses(const link& of) {
+  inquiries_.ask([this, asked = of.id, name = of.endpoint] {
+    return [this, asked, addresses = detail::numeric_endpoints(name)] { take_addresses(asked, addresses); };
+  });
 }
 
 /// They are dialed by the bus' thread. Without one the name is asked for again, as a place is where nobody listens.
 void bus::impl::take_addresses(link_id asked, const std::vector<std::string>& addresses) {
   const std::lock_guard lock(mutex_);
-  --asking_;
   wake();
   link* to = find(asked);
   if (to == nullptr) return;
@@ -219,15 +199,15 @@ void bus::impl::take_addresses(link_id asked, const std::vector<std::string>& ad
   redials_.emplace(clock::now(), to->id);
 }
 
-void bus::impl::ask_mechanism(const question& asked, asking_bus& bus) {
-  const std::string theirs = detail::mechanism_at(asked.endpoint);
-  bus.tell([&](impl& asking) { asking.take_mechanism(asked.link, theirs); });
+void bus::impl::ask_for_mechanism(const link& of) {
+  inquiries_.ask([this, asked = of.id, address = of.dialed_at] {
+    return [this, asked, theirs = detail::mechanism_at(address)] { take_mechanism(asked, theirs); };
+  });
 }
 
 /// Whether the other side uses keys where we do not, or the other way round.
 void bus::impl::take_mechanism(link_id asked, const std::string& theirs) {
   const std::lock_guard lock(mutex_);
-  --asking_;
   wake();
   if (theirs.empty() || theirs == (options_.keys ? "CURVE" : "NULL")) return;
   link* found = find(asked);

@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -23,6 +22,7 @@
 #include "base/wake_signal.hpp"
 #include "transport/zmq/bus.hpp"
 #include "transport/zmq/greeting.hpp"
+#include "transport/zmq/inquiries.hpp"
 #include "transport/zmq/sockets.hpp"
 #include "transport/zmq/stream.hpp"
 #include "transport/zmq/zap.hpp"
@@ -106,34 +106,6 @@ class bus::impl {
     link_id link;
     std::variant<frame, link_end> content;
   };
-  /// The bus for a thread that asks for it, and may have the answer when the bus is gone. Its lock is taken before the
-  /// bus' own.
-  class asking_bus {
-   public:
-    explicit asking_bus(impl& bus) : bus_(&bus) {}
-
-    /// Calls `take` with the bus if it is still there.
-    template <class Take>
-    void tell(Take take) {
-      const std::lock_guard lock(mutex_);
-      if (bus_ != nullptr) take(*bus_);
-    }
-    /// Returns when no thread uses the bus any more.
-    void end() {
-      const std::lock_guard lock(mutex_);
-      bus_ = nullptr;
-    }
-
-   private:
-    std::mutex mutex_;
-    impl* bus_;
-  };
-  /// What is asked on a thread of its own, of a link: the answer may take longer than the bus lives.
-  struct question {
-    link_id link;
-    std::string endpoint;
-    void (*ask)(const question&, asking_bus& bus);
-  };
   /// Whether the other side hears that its link ends.
   enum class farewell : bool { silent, told };
   using parts = std::span<zmq::message_t>;
@@ -162,12 +134,9 @@ class bus::impl {
   void read_dealer_monitor(link_id id);
   void note_event(link& from, const detail::socket_event& event);
   void note_disconnected(link& from);
-  bool may_ask() const { return !questions_.empty() && asking_ < questions_at_once; }
-  std::optional<question> next_question();
-  void ask_elsewhere(const question& next);
-  static void look_up(const question& asked, asking_bus& bus);
+  void ask_for_addresses(const link& of);
   void take_addresses(link_id asked, const std::vector<std::string>& addresses);
-  static void ask_mechanism(const question& asked, asking_bus& bus);
+  void ask_for_mechanism(const link& of);
   void take_mechanism(link_id asked, const std::string& theirs);
   void on_welcome(link& from, const detail::welcome& welcome);
 
@@ -227,9 +196,7 @@ class bus::impl {
 
   std::vector<source> ready_;
   std::vector<news> happened_;
-  std::deque<question> questions_;
-  int asking_ = 0;  // threads that have no answer yet
-  const std::shared_ptr<asking_bus> for_askers_ = std::make_shared<asking_bus>(*this);
+  detail::inquiries inquiries_{questions_at_once};
   clock::time_point now_ = clock::now();
   std::multimap<clock::time_point, link_id> redials_;
   std::deque<std::pair<clock::time_point, link_id>> to_confirm_;  // by time; some may have been confirmed meanwhile

@@ -10,22 +10,13 @@
 #include "base/error.hpp"
 #include "base/file_descriptor.hpp"
 #include "base/host_port.hpp"
-#include "transport/zmq/bus.hpp"
 
-namespace troupe {
+namespace troupe::detail {
 namespace {
 
 constexpr std::string_view tcp = "tcp://";
 
 }  // namespace
-
-bool is_loopback(const std::string& endpoint) {
-  if (socket_file(endpoint)) return true;
-  const auto place = split_endpoint(endpoint);
-  return place && is_loopback_host(place->host);
-}
-
-namespace detail {
 
 bool names_a_host(const std::string& endpoint) {
   const auto place = split_endpoint(endpoint);
@@ -51,6 +42,12 @@ void check_endpoint(const std::string& endpoint) {
       refuse("{}: an IPv6 address needs brackets: tcp://[{}]{}", endpoint, host, port);
   }
   refuse("{}: not an address: write tcp://host:port or ipc://path", endpoint);
+}
+
+bool is_loopback(const std::string& endpoint) {
+  if (socket_file(endpoint)) return true;
+  const auto place = split_endpoint(endpoint);
+  return place && is_loopback_host(place->host);
 }
 
 std::string bindable(const std::string& endpoint) {
@@ -87,5 +84,4 @@ std::vector<std::string> numeric_endpoints(const std::string& named) {
   return endpoints;
 }
 
-}  // namespace detail
-}  // namespace troupe
+}  // namespace troupe::detail

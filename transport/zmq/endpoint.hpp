@@ -12,6 +12,8 @@ void check_endpoint(const std::string& endpoint);
 bool names_a_host(const std::string& endpoint);
 /// Whether it takes a socket for IPv6: an address of that kind, or every address of this machine.
 bool is_for_ipv6(const std::string& endpoint);
+/// Whether it can be reached from this machine alone.
+bool is_loopback(const std::string& endpoint);
 /// As libzmq wants to bind it: it knows no names of hosts.
 std::string bindable(const std::string& endpoint);
 /// Whether a process listens at an ipc:// path: libzmq would take its place without a word.

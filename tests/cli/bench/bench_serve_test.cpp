@@ -5,6 +5,7 @@
 
 #include "base/file_descriptor.hpp"
 #include "tests/cli/program.hpp"
+#include "tests/transport/http/handling.hpp"
 #include "transport/http/http_server.hpp"
 
 namespace troupe::test {
@@ -14,14 +15,15 @@ namespace {
 class bench_serve : public program {
  protected:
   bench_serve()
-      : server_({}, [this](http_request&& request, std::shared_ptr<http_exchange> exchange) {
+      : service_([this](http_request&& request, std::shared_ptr<http_exchange> exchange) {
           const std::lock_guard lock(mutex_);
           asked_.push_back(json::parse(request.body, nullptr, false));
           if (asked_.size() > answers_)
             held_.push_back(std::move(exchange));
           else
             exchange->reply({.status = status_, .content_type = "text/event-stream", .body = stream_});
-        }) {
+        }),
+        server_({}, service_) {
     server_.start();
   }
   /// Further requests get no answer.
@@ -69,14 +71,16 @@ class bench_serve : public program {
   std::vector<json> asked_;
   std::size_t answers_ = std::numeric_limits<std::size_t>::max();
   std::vector<std::shared_ptr<http_exchange>> held_;
+  handling service_;
   http_server server_;
 };
 
 TEST_F(bench_serve, asks_for_a_key_where_the_server_wants_one) {
   for (const int status : {401, 403}) {
-    http_server closed({}, [status](http_request&&, std::shared_ptr<http_exchange> exchange) {
+    handling refusing([status](http_request&&, const std::shared_ptr<http_exchange>& exchange) {
       exchange->reply({.status = status, .body = R"({"error":{"message":"no valid key"}})"});
     });
+    http_server closed({}, refusing);
     closed.start();
     const std::string place = "http://127.0.0.1:" + std::to_string(closed.port());
     refused({"bench", "serve", "--url", place},

@@ -151,7 +151,8 @@ TEST_F(cluster_commands, serve_refuses_what_cannot_work_and_names_no_file_that_t
                   "troupe: --http 0.0.0.0:8000 can be reached from other machines, without encryption: add --insecure");
   expect_one_line(serve({model}, nobodys_port, "tcp://*:7700"), 2, "troupe: --listen tcp://*:7700 can be reached");
   expect_one_line(serve({model, "--context", "999999"}), 2, "troupe: --context is 999999: the model has ");
-  expect_one_line(serve({model, "--quant", "u9"}), 2, "troupe: --quant is \"u9\": choose one of");
+  expect_one_line(serve({model, "--quant", "u9"}), 2, "troupe: --quant: unknown quantization 'u9': use f32");
+  expect_one_line(serve({model, "--kv", "i4"}), 2, "troupe: --kv: unknown kind 'i4': use f16");
   for (const char* name : {"a\x01z", "a\x7fz"})
     expect_one_line(serve({model, "--name", name}), 2, "troupe: --name holds a control character");
   expect_one_line(serve({model}, "nonsense"), 2, "troupe: --http is \"nonsense\": write");

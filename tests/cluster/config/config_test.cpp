@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "cluster/config/config_place.hpp"
 #include "tests/base/places.hpp"
 #include "tests/base/refusal.hpp"
 #include "tests/base/temp_folder.hpp"
@@ -191,8 +192,6 @@ TEST(config, refuses_with_file_line_and_column) {
       {changed(two_workers, "path = \"models/llama\"\n", ""), "5:1", "there is no model"},
       {changed(two_workers, "path = \"models/llama\"", "name = \"org/mine\""), "6:8",
        "name is \"org/mine\": write \"mine\", which requests may call \"org/mine\", too"},
-      {changed(two_workers, "path = \"models/llama\"", "path = \"m\"\nquant = \"u9\""), "7:9",
-       "choose one of f32, bf16"},
       {changed(two_workers, "[model]", "[scheduler]\nkv_memory = \"4 apples\"\n[model]"), "6:13", "amount of memory"},
       {changed(two_workers, "path = \"models/llama\"", "path = \"m\"\ncontext = 1"), "7:11", "use 2 or more"},
       {changed(changed(two_workers, "name = \"w0\"", "name = \"w0\"\nautostart = false"), "name = \"w1\"",

@@ -161,9 +161,7 @@ TEST(restart_policy, never_gives_up_what_has_worked_and_refuses_to_start) {
 
 TEST(restart_policy, starts_nothing_again_where_that_is_not_wanted) {
   manual_clock time;
-  restart_policy::options chosen;
-  chosen.respawn = false;
-  restart_policy policy(chosen);
+  restart_policy policy({}, false);
   EXPECT_EQ(live(policy, time, 1h).what, policy_verdict::give_up);
 }
 

@@ -130,8 +130,9 @@ TEST_F(the_membership, refuses_a_hello_that_makes_no_sense) {
   };
   EXPECT_TRUE(is_invalid([](node_hello& hello) { hello.name = ""; }));
   EXPECT_TRUE(is_invalid([](node_hello& hello) { hello.name = "../w0"; }));
+  EXPECT_TRUE(is_invalid([](node_hello& hello) { hello.name = ".."; }));
   EXPECT_TRUE(is_invalid([](node_hello& hello) { hello.name = std::string(65, 'a'); }));
-  EXPECT_THAT(text, HasSubstr("a node's hello: a name has 1 to 64")) << "and not the name";
+  EXPECT_THAT(text, HasSubstr("a node's hello: its name cannot be used: use at most 64")) << "and not the name";
   EXPECT_TRUE(is_invalid([](node_hello& hello) { hello.incarnation = {}; }));
   EXPECT_TRUE(is_invalid([](node_hello& hello) { hello.host = "a\033[2J"; }));
   EXPECT_TRUE(is_invalid([](node_hello& hello) { hello.host = "a\x7f"; }));

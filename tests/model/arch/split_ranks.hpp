@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "base/to_size.hpp"
-#include "bench/random_adapter.hpp"
+#include "bench/random/random_adapter.hpp"
 #include "model/arch/decoder.hpp"
 #include "model/formats/hf/hf_config.hpp"
 #include "model/formats/weight_names.hpp"

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/base/soon.hpp"
+#include "tests/transport/http/handling.hpp"
 #include "tests/transport/http/http_server_fixture.hpp"
 #include "tests/transport/http/raw_client.hpp"
 #include "transport/http/http_client.hpp"
@@ -168,28 +169,29 @@ TEST_F(http_answers_test, drops_a_client_that_does_not_read) {
 
 /// As long as the handler has the server's thread, nothing can be written: that is no fault of the client's.
 TEST_F(http_answers_test, keeps_a_client_for_which_much_came_before_anything_could_be_written) {
-  server_.emplace(http_options{}, [](http_request&&, const std::shared_ptr<http_exchange>& exchange) {
+  handling streams([](http_request&&, const std::shared_ptr<http_exchange>& exchange) {
     exchange->begin_stream({.content_type = "text/event-stream"});
     const std::string piece(4 << 10, 'x');
     for (int i = 0; i < 512; ++i) EXPECT_TRUE(exchange->send(piece));
     exchange->end_stream();
   });
-  server_->start();
-  raw_client client(server_->port());
+  http_server server({}, streams);
+  server.start();
+  raw_client client(server.port());
   client.say(get("/", "connection: close\r\n"));
   EXPECT_GT(client.hear_all().size(), 2u << 20);
 }
 
 /// A first piece may be long, and others come before the server's thread has taken it.
 TEST_F(http_answers_test, keeps_a_client_for_which_a_long_piece_waits_to_be_written) {
-  server_.emplace(http_options{.stream_backlog = 64 << 10},
-                  [](http_request&&, const std::shared_ptr<http_exchange>& exchange) {
-                    exchange->begin_stream({.content_type = "text/event-stream"});
-                    for (int i = 0; i < 4; ++i) EXPECT_TRUE(exchange->send(std::string(1 << 20, 'x')));
-                    exchange->end_stream();
-                  });
-  server_->start();
-  raw_client client(server_->port());
+  handling streams([](http_request&&, const std::shared_ptr<http_exchange>& exchange) {
+    exchange->begin_stream({.content_type = "text/event-stream"});
+    for (int i = 0; i < 4; ++i) EXPECT_TRUE(exchange->send(std::string(1 << 20, 'x')));
+    exchange->end_stream();
+  });
+  http_server server({.stream_backlog = 64 << 10}, streams);
+  server.start();
+  raw_client client(server.port());
   client.say(get("/", "connection: close\r\n"));
   EXPECT_GT(client.hear_all().size(), 4u << 20);
 }

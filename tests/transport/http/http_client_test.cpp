@@ -18,6 +18,7 @@
 
 #include "base/error.hpp"
 #include "tests/base/sanitized.hpp"
+#include "tests/transport/http/handling.hpp"
 #include "transport/http/http_server.hpp"
 
 namespace troupe::test {
@@ -121,9 +122,10 @@ std::string answer_of(const std::string& authority) {
 }
 
 TEST(http_client, writes_an_address_of_ipv6_in_brackets) {
+  handling told(tell_host);
   std::optional<http_server> server;
   try {
-    server.emplace(http_options{.host = "::1"}, tell_host);
+    server.emplace(http_options{.host = "::1"}, told);
   } catch (const input_error&) {
     GTEST_SKIP() << "this machine has no IPv6";
   }
@@ -133,7 +135,8 @@ TEST(http_client, writes_an_address_of_ipv6_in_brackets) {
 }
 
 TEST(http_client, reaches_a_server_at_every_address_by_both_kinds) {
-  http_server server(http_options{.host = "*"}, tell_host);
+  handling told(tell_host);
+  http_server server({.host = "*"}, told);
   server.start();
   const std::string port = ":" + std::to_string(server.port());
   EXPECT_EQ(answer_of("127.0.0.1" + port), "127.0.0.1" + port);

@@ -81,10 +81,10 @@ TEST_F(http_limits, refuses_chunked_bodies_that_are_too_many) {
 /// One address gets half of the room, and all addresses together no more than there is.
 TEST_F(http_limits, leaves_room_to_others_whatever_one_address_holds) {
   std::atomic<int> held{0};
-  start({.bodies_bytes = 300'000, .takes_long_body = [&](const http_request& head) {
-           held += head.header("x-hold").empty() ? 0 : 1;  // once as much has come of one that it counts
-           return true;
-         }});
+  start({.bodies_bytes = 300'000}, {.takes_long_body = [&](const http_request& head) {
+          held += head.header("x-hold").empty() ? 0 : 1;  // once as much has come of one that it counts
+          return true;
+        }});
   const std::string begun = "POST /x HTTP/1.1\r\nhost: x\r\nx-hold: 1\r\ntransfer-encoding: chunked\r\n\r\n" +
                             ("11171\r\n" + std::string(70'000, 'x'));
   std::deque<raw_client> holding;
@@ -112,7 +112,7 @@ TEST_F(http_limits, leaves_room_to_others_whatever_one_address_holds) {
 
 TEST_F(http_limits, takes_no_more_connections_than_it_may) {
   std::atomic<int> surplus{0};
-  start({.max_connections = 2, .on_surplus = [&] { ++surplus; }});
+  start({.max_connections = 2}, {.on_surplus = [&] { ++surplus; }});
   raw_client first(server_->port()), second(server_->port());
   first.say(get("/later"));
   const auto of_first = next_kept();
@@ -130,7 +130,7 @@ TEST_F(http_limits, takes_no_more_connections_than_it_may) {
 /// Whether they have asked before, have not said anything yet, or say half of a request.
 TEST_F(http_limits, gives_the_place_of_who_asks_nothing_to_who_comes) {
   std::atomic<int> surplus{0};
-  start({.max_connections = 2, .on_surplus = [&] { ++surplus; }});
+  start({.max_connections = 2}, {.on_surplus = [&] { ++surplus; }});
   raw_client busy(server_->port());
   busy.say(get("/later"));
   const auto exchange = next_kept();

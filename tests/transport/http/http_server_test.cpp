@@ -99,9 +99,9 @@ TEST_F(http_server_test, reads_chunked_bodies) {
 
 /// Or whoever can add them to a request, behind a proxy that looks at headers, could add any.
 TEST_F(http_server_test, takes_fields_behind_a_body_for_no_headers) {
-  start({.more_headers = [](const http_request& to) {
-    return http_headers{{"x-heard", std::string(to.header("x-key"))}};
-  }});
+  start({}, {.more_headers = [](const http_request& to) {
+          return http_headers{{"x-heard", std::string(to.header("x-key"))}};
+        }});
   const std::string head = "POST /x HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n";
   const std::string body = "\r\n3\r\nabc\r\n0\r\nx-key: behind\r\n\r\n";
   raw_client client(server_->port());
@@ -115,7 +115,8 @@ TEST_F(http_server_test, takes_fields_behind_a_body_for_no_headers) {
 
 /// So that strangers take up no room.
 TEST_F(http_server_test, reads_long_bodies_only_of_whom_it_takes_them_from) {
-  start({.bodies_bytes = 0, .takes_long_body = [](const http_request& head) { return head.header("x-key") == "ok"; }});
+  start({.bodies_bytes = 0},
+        {.takes_long_body = [](const http_request& head) { return head.header("x-key") == "ok"; }});
   const std::string head = "POST /x HTTP/1.1\r\nhost: x\r\n", long_one = "content-length: 1000000\r\n";
   raw_client announced(server_->port()), waiting(server_->port()), chunked(server_->port()), known(server_->port());
   announced.say(head + long_one + "\r\n");
@@ -133,7 +134,7 @@ TEST_F(http_server_test, reads_long_bodies_only_of_whom_it_takes_them_from) {
 
 /// Many clients send all of a body before they read why nobody wants it.
 TEST_F(http_server_test, reads_to_its_end_what_nobody_wants_before_it_closes) {
-  start({.body_bytes = 24 << 20, .takes_long_body = [](const http_request&) { return false; }});
+  start({.body_bytes = 24 << 20}, {.takes_long_body = [](const http_request&) { return false; }});
   raw_client client(server_->port());
   EXPECT_TRUE(client.say(post("/x", std::string(24 << 20, 'x'))));
   EXPECT_TRUE(client.hear_response().ends_with("POST /x "));
@@ -142,9 +143,8 @@ TEST_F(http_server_test, reads_to_its_end_what_nobody_wants_before_it_closes) {
 }
 
 TEST_F(http_server_test, reads_longer_what_nobody_wants_as_long_as_it_comes) {
-  start({.header_time = 1s, .body_rate = 1, .linger_time = 500ms, .takes_long_body = [](const http_request&) {
-           return false;
-         }});
+  start({.header_time = 1s, .body_rate = 1, .linger_time = 500ms},
+        {.takes_long_body = [](const http_request&) { return false; }});
   raw_client slow(server_->port()), silent(server_->port());
   for (raw_client* each : {&slow, &silent}) {
     each->say("POST /x HTTP/1.1\r\nhost: x\r\ncontent-length: 9000000\r\n\r\n");
@@ -228,7 +228,7 @@ TEST_F(http_server_test, tells_nobody_to_go_on_who_would_not_understand_it) {
 }
 
 TEST_F(http_server_test, names_the_encoding_of_a_body_that_it_does_not_read) {
-  start({.error_body = [](int, std::string_view why) { return std::string(why); }});
+  start({}, {.error_body = [](std::string_view why) { return std::string(why); }});
   const std::string head = "POST /x HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\ncontent-encoding: ";
   raw_client packed(server_->port()), plain(server_->port()), none(server_->port());
   packed.say(head + "gzip\r\n\r\nok");
@@ -302,13 +302,10 @@ INSTANTIATE_TEST_SUITE_P(
 
 /// Browsers let a page read of an answer only what its headers allow: also why it was refused.
 TEST_F(http_server_test, gives_what_it_answers_by_itself_the_headers_of_every_response) {
-  start({.header_bytes = 2048,
-         .body_bytes = 1000,
-         .header_time = 500ms,
-         .body_time = 100ms,
-         .more_headers = [](const http_request& request) {
-           return http_headers{{"vary", "Origin"}, {"for", std::string(request.header("origin"))}};
-         }});
+  start({.header_bytes = 2048, .body_bytes = 1000, .header_time = 500ms, .body_time = 100ms},
+        {.more_headers = [](const http_request& request) {
+          return http_headers{{"vary", "Origin"}, {"for", std::string(request.header("origin"))}};
+        }});
   const auto answer_to = [&](const std::string& request) {
     raw_client client(server_->port());
     client.say(request);
@@ -531,7 +528,7 @@ TEST_F(http_server_test, may_go_while_clients_come) {
 TEST_F(http_server_test, an_address_in_use_is_no_bad_input) {
   start();
   try {
-    const http_server second({.port = server_->port()}, {});
+    const http_server second({.port = server_->port()}, service_);
     FAIL() << "it listens";
   } catch (const input_error& error) {
     FAIL() << error.what() << ": it may be free the next time";

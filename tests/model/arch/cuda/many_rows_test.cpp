@@ -1,7 +1,7 @@
 // Promise 1 where a pass has so many rows that a library multiplies them, or that gate, up and activation are made at
 // once.
-#include "bench/random_adapter.hpp"
-#include "bench/random_model.hpp"
+#include "bench/random/random_adapter.hpp"
+#include "bench/random/random_model.hpp"
 #include "model/ops/cuda/library_products.hpp"
 #include "tests/model/arch/cuda/on_gpu.hpp"
 #include "tests/model/arch/golden.hpp"

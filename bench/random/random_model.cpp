@@ -1,4 +1,4 @@
-#include "bench/random_model.hpp"
+#include "bench/random/random_model.hpp"
 
 #include <cerrno>
 #include <fstream>

@@ -3,7 +3,7 @@
 #include <exception>
 
 #include "base/error.hpp"
-#include "bench/random_model.hpp"
+#include "bench/random/random_model.hpp"
 
 int main(int count, char** words) {
   try {

@@ -1,4 +1,4 @@
-#include "bench/random_adapter.hpp"
+#include "bench/random/random_adapter.hpp"
 
 #include <string>
 #include <vector>
