@@ -272,10 +272,11 @@ class batch_scheduler {
   detail::urgency urgency_;
   std::unordered_map<sequence_id, std::unique_ptr<scheduled_sequence>> sequences_;
 
-  sequence_list running_;  ///< in order while a step is planned
-  sequence_list started_;  ///< of the step being planned
-  sequence_list chosen_;   ///< have a share of the step being planned
-  std::size_t slots_ = 0;  ///< taken: shares that the running may have, their followers' too
+  sequence_list running_;                    ///< in order while a step is planned
+  sequence_list started_;                    ///< of the step being planned
+  sequence_list chosen_;                     ///< have a share of the step being planned
+  std::vector<detail::given_tokens> given_;  ///< what each of them gets
+  std::size_t slots_ = 0;                    ///< taken: shares that the running may have, their followers' too
   detail::suspects suspects_;
   detail::flights flights_;
   bool held_up_ = false;      ///< in the last plan somebody had to wait for a sequence in flight to give way

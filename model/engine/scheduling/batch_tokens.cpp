@@ -8,6 +8,7 @@
 
 namespace troupe {
 
+using detail::given_tokens;
 using detail::ranks_before;
 using detail::scheduled_sequence;
 
@@ -21,20 +22,21 @@ void write_answers(const scheduled_sequence& sequence, planned_share& share, ste
   share.answers = static_cast<std::int32_t>(plan.answers.size()) - share.first_answer;
 }
 
-planned_share& write_share(scheduled_sequence& sequence, step_plan& plan) {
+planned_share& write_share(const given_tokens& given, step_plan& plan) {
+  scheduled_sequence& sequence = *given.sequence;
   planned_share& share = plan.shares.emplace_back();
   share.sequence = sequence.id;
   share.adapter = sequence.adapter;
   share.state = sequence.state_place;
   share.position = static_cast<std::int64_t>(sequence.computed);
   share.first_token = static_cast<std::int32_t>(plan.tokens.size());
-  share.proposals = sequence.planned_proposals;
-  share.tokens = sequence.planned_tokens + share.proposals;
+  share.proposals = given.proposals;
+  share.tokens = given.known + given.proposals;
   const auto first = sequence.tokens.begin() + static_cast<std::ptrdiff_t>(sequence.computed);
-  plan.tokens.insert(plan.tokens.end(), first, first + sequence.planned_tokens);
+  plan.tokens.insert(plan.tokens.end(), first, first + given.known);
   plan.tokens.insert(plan.tokens.end(), sequence.proposals.begin(), sequence.proposals.end());
 
-  share.complete = sequence.pending() == to_size(sequence.planned_tokens);
+  share.complete = sequence.pending() == to_size(given.known);
   share.logit_rows = share.complete && sequence.limit > sequence.prompt_tokens ? 1 + share.proposals : 0;
   share.kept_blocks = static_cast<std::int32_t>(sequence.known_blocks);
   share.first_block = static_cast<std::int32_t>(plan.blocks.size());
@@ -76,12 +78,13 @@ std::int64_t batch_scheduler::give_tokens(planning& step) {
   assert(most >= 0);
   std::int64_t left = most;
   detail::prompt_shares shares = share_out(left);
+  given_.clear();
   for (scheduled_sequence* sequence : chosen_) {
     const detail::prompt_class prompt = class_of(*sequence);
     const std::int64_t more = std::min(static_cast<std::int64_t>(most_tokens(*sequence)) - 1,
                                        costs_.affordable(*sequence, shares.most_for(prompt)));
     const std::int64_t cost = costs_.of(*sequence, more);
-    sequence->planned_tokens = 1 + static_cast<std::int32_t>(more);
+    given_.push_back({sequence, 1 + static_cast<std::int32_t>(more)});
     shares.take(cost, prompt);
     left -= cost;
   }
@@ -118,12 +121,13 @@ bool batch_scheduler::somebody_reads() const {
 }
 
 void batch_scheduler::give_proposals(std::int64_t left, const planning& step) {
-  for (scheduled_sequence* sequence : chosen_) {
-    const std::size_t guesses = affordable_proposals(*sequence, left, step);
-    sequence->planned_proposals = static_cast<std::int32_t>(guesses);
-    sequence->proposals.resize(guesses);
-    left -= costs_.of(*sequence, sequence->planned_proposals);
-    if (guesses > 0) blocks_.provide(*sequence, sequence->tokens.size() + guesses, step.plan.copies);
+  for (given_tokens& given : given_) {
+    scheduled_sequence& sequence = *given.sequence;
+    const std::size_t guesses = affordable_proposals(sequence, left, step);
+    given.proposals = static_cast<std::int32_t>(guesses);
+    sequence.proposals.resize(guesses);
+    left -= costs_.of(sequence, given.proposals);
+    if (guesses > 0) blocks_.provide(sequence, sequence.tokens.size() + guesses, step.plan.copies);
   }
 }
 
@@ -140,21 +144,23 @@ std::size_t batch_scheduler::affordable_proposals(const scheduled_sequence& sequ
 }
 
 void batch_scheduler::write_shares(const planning& step) {
-  std::sort(chosen_.begin(), chosen_.end(), [](const scheduled_sequence* a, const scheduled_sequence* b) {
-    return a->adapter != b->adapter ? a->adapter < b->adapter : ranks_before(*a, *b);
+  std::sort(given_.begin(), given_.end(), [](const given_tokens& one, const given_tokens& other) {
+    const scheduled_sequence &a = *one.sequence, &b = *other.sequence;
+    return a.adapter != b.adapter ? a.adapter < b.adapter : ranks_before(a, b);
   });
   detail::flying_step& flying = flights_.begin(step.plan.id, step.mixed);
-  for (scheduled_sequence* sequence : chosen_) {
-    const planned_share& share = write_share(*sequence, step.plan);
-    const std::size_t to = sequence->computed + to_size(sequence->planned_tokens);
-    counts_.computed_tokens += static_cast<std::uint64_t>(sequence->planned_tokens);
-    flying.shares.push_back({.sequence = sequence,
-                             .from = sequence->computed,
+  for (const given_tokens& given : given_) {
+    scheduled_sequence& sequence = *given.sequence;
+    const planned_share& share = write_share(given, step.plan);
+    const std::size_t to = sequence.computed + to_size(given.known);
+    counts_.computed_tokens += static_cast<std::uint64_t>(given.known);
+    flying.shares.push_back({.sequence = &sequence,
+                             .from = sequence.computed,
                              .to = to,
                              .proposals = share.proposals,
                              .complete = share.complete,
-                             .kept_at = states_.keep(*sequence, to)});
-    if (sequence->priority == request_priority::batch) urgency_.note_batch_served(step_);
+                             .kept_at = states_.keep(sequence, to)});
+    if (sequence.priority == request_priority::batch) urgency_.note_batch_served(step_);
   }
 }
 

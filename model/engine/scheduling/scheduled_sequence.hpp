@@ -66,7 +66,6 @@ struct scheduled_sequence {
   step_id in_flight;       ///< the last one it is in; 0: in no step
   bool foreseen = false;   ///< what that step does for it is counted as done: it may be in the next one as well
   step_id last_step;       ///< that had it; 0: none
-  std::int32_t planned_tokens = 0, planned_proposals = 0;
 
   scheduled_sequence* leader = nullptr;        ///< of a following answer
   std::vector<scheduled_sequence*> followers;  ///< answers that wait for this one's prompt

@@ -8,6 +8,12 @@
 
 namespace troupe::detail {
 
+/// What one sequence gets of a step: so many of its known tokens, and guesses behind them.
+struct given_tokens {
+  scheduled_sequence* sequence;
+  std::int32_t known = 1, proposals = 0;
+};
+
 /// What tokens cost, in tokens at the beginning of a text: beyond `even_context` positions one is more work.
 class token_costs {
  public:
