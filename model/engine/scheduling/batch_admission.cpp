@@ -57,9 +57,9 @@ void batch_scheduler::give_blocks_to_running(request_priority priority, planning
 void batch_scheduler::give_blocks(scheduled_sequence& sequence, planning& step) {
   if (!sequence.can_join()) return;
   sequence.stalled = false;
-  const std::size_t before = sequence.computed;
+  const std::size_t before = sequence.stored.computed;
   if (sequence.pending() > block_tokens && !states_.any()) blocks_.reuse_cached(sequence);
-  note_reused(sequence, sequence.computed - before);
+  note_reused(sequence, sequence.stored.computed - before);
   // Counted anew each time: a block needs no copy any more once those that shared it are gone.
   const auto missing = [&] { return blocks_.missing(sequence, sequence.tokens.size()); };
   const auto enough = [&] { return missing() <= to_size(cache_.available()); };
@@ -172,7 +172,7 @@ void batch_scheduler::note_reused(scheduled_sequence& sequence, std::size_t toke
 bool batch_scheduler::make_blocks(scheduled_sequence& sequence, const planning& step) {
   blocks_.begin(sequence);
   blocks_.reuse_cached(sequence);
-  const std::size_t reused = sequence.computed;
+  const std::size_t reused = sequence.stored.computed;
   const std::size_t missing = blocks_.missing(sequence, sequence.tokens.size());
   const auto enough = [&] { return to_size(cache_.available()) >= missing + reserve_beside(sequence); };
   while (!enough()) {

@@ -259,8 +259,9 @@ bool batch_scheduler::is_consistent() const {
     waiting += sequence.phase == sequence_phase::waiting;
     if (sequence.has_slots) slots += sequence.slots();
     if (sequence.has_slots && states_.any()) state_places.push_back(sequence.state_place);
-    if (sequence.phase != sequence_phase::running && !sequence.blocks.empty()) return false;
-    for (const block_id block : sequence.blocks) ++holders[to_size(block.value)];
+    const std::vector<block_id>& blocks = sequence.stored.blocks;
+    if (sequence.phase != sequence_phase::running && !blocks.empty()) return false;
+    for (const block_id block : blocks) ++holders[to_size(block.value)];
   }
   for (std::int32_t i = 0; i < pool_.total(); ++i)
     if (pool_.holders(block_id{i}) != holders[to_size(i)]) return false;

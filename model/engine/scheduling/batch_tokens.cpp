@@ -11,6 +11,7 @@ namespace troupe {
 using detail::given_tokens;
 using detail::ranks_before;
 using detail::scheduled_sequence;
+using detail::stored_text;
 
 namespace {
 
@@ -24,27 +25,28 @@ void write_answers(const scheduled_sequence& sequence, planned_share& share, ste
 
 planned_share& write_share(const given_tokens& given, step_plan& plan) {
   scheduled_sequence& sequence = *given.sequence;
+  stored_text& stored = sequence.stored;
   planned_share& share = plan.shares.emplace_back();
   share.sequence = sequence.id;
   share.adapter = sequence.adapter;
   share.state = sequence.state_place;
-  share.position = static_cast<std::int64_t>(sequence.computed);
+  share.position = static_cast<std::int64_t>(stored.computed);
   share.first_token = static_cast<std::int32_t>(plan.tokens.size());
   share.proposals = given.proposals;
   share.tokens = given.known + given.proposals;
-  const auto first = sequence.tokens.begin() + static_cast<std::ptrdiff_t>(sequence.computed);
+  const auto first = sequence.tokens.begin() + static_cast<std::ptrdiff_t>(stored.computed);
   plan.tokens.insert(plan.tokens.end(), first, first + given.known);
   plan.tokens.insert(plan.tokens.end(), sequence.proposals.begin(), sequence.proposals.end());
 
   share.complete = sequence.pending() == to_size(given.known);
   share.logit_rows = share.complete && sequence.limit > sequence.prompt_tokens ? 1 + share.proposals : 0;
-  share.kept_blocks = static_cast<std::int32_t>(sequence.known_blocks);
+  share.kept_blocks = static_cast<std::int32_t>(stored.known_blocks);
   share.first_block = static_cast<std::int32_t>(plan.blocks.size());
-  share.blocks = static_cast<std::int32_t>(sequence.blocks.size() - sequence.known_blocks);
-  plan.blocks.insert(plan.blocks.end(), sequence.blocks.end() - share.blocks, sequence.blocks.end());
+  share.blocks = static_cast<std::int32_t>(stored.blocks.size() - stored.known_blocks);
+  plan.blocks.insert(plan.blocks.end(), stored.blocks.end() - share.blocks, stored.blocks.end());
   write_answers(sequence, share, plan);
 
-  sequence.known_blocks = sequence.blocks.size();
+  stored.known_blocks = stored.blocks.size();
   sequence.in_flight = sequence.last_step = plan.id;
   sequence.foreseen = false;
   return share;
@@ -95,7 +97,7 @@ std::int64_t batch_scheduler::give_tokens(planning& step) {
 /// A step ends where the sequence's state is to be kept.
 std::size_t batch_scheduler::most_tokens(const scheduled_sequence& sequence) const {
   const std::size_t most = sequence.most_tokens(), keep = states_.next_to_keep(sequence);
-  return keep == 0 ? most : std::min(most, keep - sequence.computed);
+  return keep == 0 ? most : std::min(most, keep - sequence.stored.computed);
 }
 
 /// What prompts may have of so many tokens.
@@ -140,7 +142,7 @@ std::size_t batch_scheduler::affordable_proposals(const scheduled_sequence& sequ
   const std::size_t guesses = std::min({sequence.proposals.size(), affordable, sequence.limit - known - 1});
   const std::size_t wanted = blocks_.missing(sequence, known + guesses) + running_.size() / 2;
   if (!step.closed_to_growth && wanted <= to_size(cache_.available())) return guesses;
-  return std::min(guesses, sequence.blocks.size() * block_tokens - known);
+  return std::min(guesses, sequence.stored.blocks.size() * block_tokens - known);
 }
 
 void batch_scheduler::write_shares(const planning& step) {
@@ -152,10 +154,10 @@ void batch_scheduler::write_shares(const planning& step) {
   for (const given_tokens& given : given_) {
     scheduled_sequence& sequence = *given.sequence;
     const planned_share& share = write_share(given, step.plan);
-    const std::size_t to = sequence.computed + to_size(given.known);
+    const std::size_t to = sequence.stored.computed + to_size(given.known);
     counts_.computed_tokens += static_cast<std::uint64_t>(given.known);
     flying.shares.push_back({.sequence = &sequence,
-                             .from = sequence.computed,
+                             .from = sequence.stored.computed,
                              .to = to,
                              .proposals = share.proposals,
                              .complete = share.complete,

@@ -35,7 +35,7 @@ class token_costs {
 
  private:
   std::int64_t weight_of(const scheduled_sequence& sequence) const {
-    return std::max(static_cast<std::int64_t>(sequence.computed), even_context_);
+    return std::max(static_cast<std::int64_t>(sequence.stored.computed), even_context_);
   }
 
   std::int64_t even_context_, max_batch_tokens_;
