@@ -79,18 +79,18 @@ std::int64_t batch_scheduler::give_tokens(planning& step) {
   const std::int64_t most = options_.max_batch_tokens - static_cast<std::int64_t>(chosen_.size());
   assert(most >= 0);
   std::int64_t left = most;
-  detail::prompt_shares shares = share_out(left);
+  detail::prompt_shares shares = rules_.shares(chosen_, left);
   given_.clear();
   for (scheduled_sequence* sequence : chosen_) {
-    const detail::prompt_class prompt = class_of(*sequence);
+    const detail::prompt_class prompt = rules_.class_of(*sequence);
     const std::int64_t more = std::min(static_cast<std::int64_t>(most_tokens(*sequence)) - 1,
-                                       costs_.affordable(*sequence, shares.most_for(prompt)));
-    const std::int64_t cost = costs_.of(*sequence, more);
+                                       rules_.costs().affordable(*sequence, shares.most_for(prompt)));
+    const std::int64_t cost = rules_.costs().of(*sequence, more);
     given_.push_back({sequence, 1 + static_cast<std::int32_t>(more)});
     shares.take(cost, prompt);
     left -= cost;
   }
-  if (somebody_reads()) step.mixed = detail::mixed_step{step.now, most - left};
+  if (detail::token_rules::somebody_reads(chosen_)) step.mixed = detail::mixed_step{step.now, most - left};
   return left;
 }
 
@@ -100,35 +100,13 @@ std::size_t batch_scheduler::most_tokens(const scheduled_sequence& sequence) con
   return keep == 0 ? most : std::min(most, keep - sequence.stored.computed);
 }
 
-/// What prompts may have of so many tokens.
-detail::prompt_shares batch_scheduler::share_out(std::int64_t tokens) const {
-  detail::prompt_shares::demand wanted;
-  for (const scheduled_sequence* sequence : chosen_) {
-    const std::int64_t more = costs_.of(*sequence, static_cast<std::int64_t>(sequence->pending()) - 1);
-    wanted.add(more, class_of(*sequence));
-  }
-  const std::int64_t budget = prompt_budget();
-  return {std::min(tokens, budget), budget / options_.batch_share, wanted};
-}
-
-/// How many tokens of prompts the step may have besides the one for everyone.
-std::int64_t batch_scheduler::prompt_budget() const {
-  return somebody_reads() ? allowance_.tokens() : options_.max_batch_tokens;
-}
-
-bool batch_scheduler::somebody_reads() const {
-  return std::any_of(chosen_.begin(), chosen_.end(), [](const scheduled_sequence* s) {
-    return s->decoding() && s->priority == request_priority::interactive;
-  });
-}
-
 void batch_scheduler::give_proposals(std::int64_t left, const planning& step) {
   for (given_tokens& given : given_) {
     scheduled_sequence& sequence = *given.sequence;
     const std::size_t guesses = affordable_proposals(sequence, left, step);
     given.proposals = static_cast<std::int32_t>(guesses);
     sequence.proposals.resize(guesses);
-    left -= costs_.of(sequence, given.proposals);
+    left -= rules_.costs().of(sequence, given.proposals);
     if (guesses > 0) blocks_.provide(sequence, sequence.tokens.size() + guesses, step.plan.copies);
   }
 }
@@ -138,7 +116,7 @@ std::size_t batch_scheduler::affordable_proposals(const scheduled_sequence& sequ
                                                   const planning& step) const {
   if (sequence.proposals.empty() || sequence.pending() != 1) return 0;
   const std::size_t known = sequence.tokens.size();
-  const auto affordable = to_size(costs_.affordable(sequence, left));
+  const auto affordable = to_size(rules_.costs().affordable(sequence, left));
   const std::size_t guesses = std::min({sequence.proposals.size(), affordable, sequence.limit - known - 1});
   const std::size_t wanted = blocks_.missing(sequence, known + guesses) + running_.size() / 2;
   if (!step.closed_to_growth && wanted <= to_size(cache_.available())) return guesses;
