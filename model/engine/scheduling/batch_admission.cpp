@@ -57,9 +57,9 @@ void batch_scheduler::give_blocks_to_running(request_priority priority, planning
 void batch_scheduler::give_blocks(scheduled_sequence& sequence, planning& step) {
   if (!sequence.can_join()) return;
   sequence.stalled = false;
-  const std::size_t before = sequence.computed;
+  const std::size_t before = sequence.stored.computed;
   if (sequence.pending() > block_tokens && !states_.any()) blocks_.reuse_cached(sequence);
-  note_reused(sequence, sequence.computed - before);
+  note_reused(sequence, sequence.stored.computed - before);
   // Counted anew each time: a block needs no copy any more once those that shared it are gone.
   const auto missing = [&] { return blocks_.missing(sequence, sequence.tokens.size()); };
   const auto enough = [&] { return missing() <= to_size(cache_.available()); };
@@ -78,7 +78,8 @@ void batch_scheduler::give_blocks(scheduled_sequence& sequence, planning& step) 
 /// A class has had its turn if one of its sequences starts, or if something other than lack of room prevents that.
 void batch_scheduler::admit_new(request_priority priority, planning& step) {
   if (queue_of(priority).size() == 0 || admit_awaited(priority, step)) urgency_.note_turn(priority, step_);
-  std::int64_t tokens = priority == request_priority::interactive ? tokens_for_interactive() : tokens_for_batch();
+  const bool batch_waits = queue_of(request_priority::batch).size() > 0;
+  std::int64_t tokens = rules_.room(priority, running_, started_, batch_waits);
   while (!step.closed_to_new && tokens > 0) {
     scheduled_sequence* next = next_in_line(priority);
     if (next != nullptr && !admit(*next, step)) {
@@ -101,13 +102,13 @@ bool batch_scheduler::admit_awaited(request_priority priority, planning& step) {
 /// The next of those that may start beside the adapters that run and the long prompt of this step.
 batch_scheduler::scheduled_sequence* batch_scheduler::next_in_line(request_priority priority) const {
   const auto is_long_one = [&](const scheduled_sequence* other) {
-    return other->can_join() && other->priority == priority && costs_.is_long(*other);
+    return other->can_join() && other->priority == priority && rules_.costs().is_long(*other);
   };
   const bool has_long = std::any_of(running_.begin(), running_.end(), is_long_one) ||
                         std::any_of(started_.begin(), started_.end(), is_long_one);
   return queue_of(priority).next([&](const scheduled_sequence& sequence) {
-    return sequence.urgent == 0 && !(has_long && costs_.is_long(sequence)) && adapters_.can_start(*sequence.use) &&
-           is_ready(sequence);
+    return sequence.urgent == 0 && !(has_long && rules_.costs().is_long(sequence)) &&
+           adapters_.can_start(*sequence.use) && is_ready(sequence);
   });
 }
 
@@ -172,7 +173,7 @@ void batch_scheduler::note_reused(scheduled_sequence& sequence, std::size_t toke
 bool batch_scheduler::make_blocks(scheduled_sequence& sequence, const planning& step) {
   blocks_.begin(sequence);
   blocks_.reuse_cached(sequence);
-  const std::size_t reused = sequence.computed;
+  const std::size_t reused = sequence.stored.computed;
   const std::size_t missing = blocks_.missing(sequence, sequence.tokens.size());
   const auto enough = [&] { return to_size(cache_.available()) >= missing + reserve_beside(sequence); };
   while (!enough()) {
@@ -216,34 +217,6 @@ bool batch_scheduler::push_out_last(Allowed&& allowed) {
     return true;
   }
   return false;
-}
-
-/// Of those that may be in the step: in the tier of batch, or in those before it.
-batch_scheduler::asked_tokens batch_scheduler::asked_by(bool batch_tier) const {
-  asked_tokens asked;
-  const auto count = [&](const scheduled_sequence* sequence) {
-    if (!sequence->can_join() || sequence->stalled || sequence->in_batch_tier() != batch_tier) return;
-    (costs_.is_long(*sequence) ? asked.of_long : asked.of_short) += static_cast<std::int64_t>(sequence->pending());
-  };
-  std::for_each(running_.begin(), running_.end(), count);
-  std::for_each(started_.begin(), started_.end(), count);
-  return asked;
-}
-
-/// Tokens of the step that are still free when all sequences before batch have theirs, and batch what is kept for it;
-/// long prompts leave half to those of their class.
-std::int64_t batch_scheduler::tokens_for_interactive() const {
-  const asked_tokens before = asked_by(false);
-  const bool any_batch = asked_by(true).all() > 0 || queue_of(request_priority::batch).size() > 0;
-  const std::int64_t most = options_.max_batch_tokens;
-  return most - before.of_short - std::min(before.of_long, most / 2) - (any_batch ? kept_for_batch() : 0);
-}
-
-/// The same when all sequences have theirs: those before batch leave what is kept for it.
-std::int64_t batch_scheduler::tokens_for_batch() const {
-  const asked_tokens batch = asked_by(true);
-  const std::int64_t room = std::max(options_.max_batch_tokens - asked_by(false).all(), kept_for_batch());
-  return room - batch.of_short - std::min(batch.of_long, room / 2);
 }
 
 }  // namespace troupe

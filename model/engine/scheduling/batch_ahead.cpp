@@ -17,7 +17,7 @@ bool batch_scheduler::plan_ahead(instant now, step_plan& plan) {
   detail::flying_step* before = flights_.foreseeable();
   if (before == nullptr) return false;
   foresee(*before);
-  note_time(std::exchange(before->mixed, std::nullopt), now);
+  rules_.note_time(std::exchange(before->mixed, std::nullopt), now);
   planning step{.now = now, .plan = plan};
   return plan_next(step);
 }

@@ -51,9 +51,9 @@ void batch_scheduler::land(const flying_share& share, step_id step, outcome_sear
     return;
   }
   if (share.to > sequence.lost.at) suspects_.acquit(sequence);
-  sequence.computed = share.to;
+  sequence.stored.computed = share.to;
   blocks_.publish(sequence);
-  if (share.kept_at) states_.publish(*share.kept_at, sequence, share.to);
+  if (share.kept_at) states_.publish(*share.kept_at, sequence.stored, share.to);
   if (!share.complete) return;
   sequence_list followers = std::move(sequence.followers);
   sequence.followers.clear();
@@ -103,7 +103,7 @@ void batch_scheduler::append(scheduled_sequence& sequence, const flying_share& s
   assert(sequence.tokens.size() + taken <= sequence.limit);
   for (std::size_t i = 0; i + 1 < taken; ++i) assert(outcome.tokens[i] == sequence.proposals[i]);
   sequence.tokens.insert(sequence.tokens.end(), outcome.tokens.begin(), outcome.tokens.end());
-  sequence.computed = sequence.tokens.size() - std::min<std::size_t>(taken, 1);
+  sequence.stored.computed = sequence.tokens.size() - std::min<std::size_t>(taken, 1);
   sequence.proposals.clear();
   blocks_.publish(sequence);
   queue_of(sequence).charge(sequence, answer_cost * taken);

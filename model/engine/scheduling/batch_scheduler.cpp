@@ -30,6 +30,13 @@ batch_scheduler::options checked(batch_scheduler::options chosen) {
   return chosen;
 }
 
+detail::token_rules::limits limits_of_tokens(const batch_scheduler::options& chosen) {
+  return {.max_batch_tokens = chosen.max_batch_tokens,
+          .max_mixed_prompt_tokens = chosen.max_mixed_prompt_tokens,
+          .even_context = chosen.even_context,
+          .batch_share = chosen.batch_share};
+}
+
 detail::state_places::sizes sizes_of_states(const batch_scheduler::options& chosen) {
   return {.running = chosen.keeps_states ? chosen.max_sequences : 0,
           .kept_beginnings = chosen.kept_beginnings,
@@ -50,8 +57,7 @@ detail::urgency::limits limits_of_urgency(const batch_scheduler::options& chosen
 
 batch_scheduler::batch_scheduler(options chosen)
     : options_(checked(std::move(chosen))),
-      costs_(options_.even_context, options_.max_batch_tokens),
-      allowance_(options_.max_mixed_prompt_tokens, options_.max_batch_tokens),
+      rules_(limits_of_tokens(options_)),
       pool_(options_.blocks),
       states_(sizes_of_states(options_)),
       cache_(pool_, options_.model, states_.beginnings()),
@@ -75,7 +81,7 @@ const batch_scheduler::scheduled_sequence* batch_scheduler::find_leader(sequence
 
 bool batch_scheduler::plan_step(instant now, step_plan& plan) {
   plan.clear();
-  note_time(flights_.take_landed(), now);
+  rules_.note_time(flights_.take_landed(), now);
   if (flights_.any() && must_fly_alone()) return false;
   planning step{.now = now, .plan = plan, .awaited = std::exchange(suspect_next_, {})};
   return plan_next(step);
@@ -102,11 +108,6 @@ bool batch_scheduler::plan_next(planning& step) {
 bool batch_scheduler::suspect_runs() const {
   return suspects_.any() &&
          std::any_of(running_.begin(), running_.end(), [](const scheduled_sequence* each) { return each->suspect(); });
-}
-
-/// A step with somebody's answer lasted until now.
-void batch_scheduler::note_time(const std::optional<detail::mixed_step>& step, instant now) {
-  if (step) allowance_.note_step(step->prompt_tokens, now - step->since);
 }
 
 bool batch_scheduler::cancel(sequence_id id) {
@@ -259,8 +260,9 @@ bool batch_scheduler::is_consistent() const {
     waiting += sequence.phase == sequence_phase::waiting;
     if (sequence.has_slots) slots += sequence.slots();
     if (sequence.has_slots && states_.any()) state_places.push_back(sequence.state_place);
-    if (sequence.phase != sequence_phase::running && !sequence.blocks.empty()) return false;
-    for (const block_id block : sequence.blocks) ++holders[to_size(block.value)];
+    const std::vector<block_id>& blocks = sequence.stored.blocks;
+    if (sequence.phase != sequence_phase::running && !blocks.empty()) return false;
+    for (const block_id block : blocks) ++holders[to_size(block.value)];
   }
   for (std::int32_t i = 0; i < pool_.total(); ++i)
     if (pool_.holders(block_id{i}) != holders[to_size(i)]) return false;

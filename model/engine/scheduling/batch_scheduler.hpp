@@ -58,7 +58,6 @@
 #include "model/engine/scheduling/adapter_slots.hpp"
 #include "model/engine/scheduling/fair_queue.hpp"
 #include "model/engine/scheduling/flights.hpp"
-#include "model/engine/scheduling/prompt_allowance.hpp"
 #include "model/engine/scheduling/scheduler_counters.hpp"
 #include "model/engine/scheduling/sequence_blocks.hpp"
 #include "model/engine/scheduling/sequence_request.hpp"
@@ -66,6 +65,7 @@
 #include "model/engine/scheduling/step_plan.hpp"
 #include "model/engine/scheduling/suspects.hpp"
 #include "model/engine/scheduling/token_budget.hpp"
+#include "model/engine/scheduling/token_rules.hpp"
 #include "model/engine/scheduling/urgency.hpp"
 
 namespace troupe {
@@ -193,7 +193,6 @@ class batch_scheduler {
   bool plan_next(planning& step);
   bool suspect_runs() const;
   bool must_fly_alone() const { return suspect_next_.value != 0 || suspect_runs(); }
-  void note_time(const std::optional<detail::mixed_step>& step, instant now);
   scheduled_sequence* find(sequence_id id) const;
   const scheduled_sequence* find_leader(sequence_id id) const;
   void start(scheduled_sequence& sequence, instant now);
@@ -223,25 +222,10 @@ class batch_scheduler {
   bool push_out_for(const scheduled_sequence& newcomer);
   template <class Allowed>
   bool push_out_last(Allowed&& allowed);
-  /// That sequences have still to compute.
-  struct asked_tokens {
-    std::int64_t of_short = 0, of_long = 0;
-    std::int64_t all() const { return of_short + of_long; }
-  };
-  asked_tokens asked_by(bool batch_tier) const;
-  std::int64_t tokens_for_interactive() const;
-  std::int64_t tokens_for_batch() const;
-  std::int64_t kept_for_batch() const { return options_.max_batch_tokens / options_.batch_share; }
 
   // batch_tokens.cpp: how many tokens each gets, and the plan
   void choose_sequences();
-  bool somebody_reads() const;
   std::int64_t give_tokens(planning& step);
-  detail::prompt_shares share_out(std::int64_t tokens) const;
-  detail::prompt_class class_of(const scheduled_sequence& sequence) const {
-    return {.is_batch = sequence.in_batch_tier(), .is_short = !costs_.is_long(sequence)};
-  }
-  std::int64_t prompt_budget() const;
   void give_proposals(std::int64_t left, const planning& step);
   std::size_t affordable_proposals(const scheduled_sequence& sequence, std::int64_t left, const planning& step) const;
   void write_shares(const planning& step);
@@ -261,8 +245,7 @@ class batch_scheduler {
   std::size_t waiting() const { return queues_[0].size() + queues_[1].size(); }
 
   options options_;
-  detail::token_costs costs_;
-  detail::prompt_allowance allowance_;
+  detail::token_rules rules_;
   block_pool pool_;
   detail::state_places states_;
   prefix_cache cache_;
@@ -272,10 +255,11 @@ class batch_scheduler {
   detail::urgency urgency_;
   std::unordered_map<sequence_id, std::unique_ptr<scheduled_sequence>> sequences_;
 
-  sequence_list running_;  ///< in order while a step is planned
-  sequence_list started_;  ///< of the step being planned
-  sequence_list chosen_;   ///< have a share of the step being planned
-  std::size_t slots_ = 0;  ///< taken: shares that the running may have, their followers' too
+  sequence_list running_;                    ///< in order while a step is planned
+  sequence_list started_;                    ///< of the step being planned
+  sequence_list chosen_;                     ///< have a share of the step being planned
+  std::vector<detail::given_tokens> given_;  ///< what each of them gets
+  std::size_t slots_ = 0;                    ///< taken: shares that the running may have, their followers' too
   detail::suspects suspects_;
   detail::flights flights_;
   bool held_up_ = false;      ///< in the last plan somebody had to wait for a sequence in flight to give way

@@ -8,8 +8,10 @@
 
 namespace troupe {
 
+using detail::given_tokens;
 using detail::ranks_before;
 using detail::scheduled_sequence;
+using detail::stored_text;
 
 namespace {
 
@@ -21,28 +23,30 @@ void write_answers(const scheduled_sequence& sequence, planned_share& share, ste
   share.answers = static_cast<std::int32_t>(plan.answers.size()) - share.first_answer;
 }
 
-planned_share& write_share(scheduled_sequence& sequence, step_plan& plan) {
+planned_share& write_share(const given_tokens& given, step_plan& plan) {
+  scheduled_sequence& sequence = *given.sequence;
+  stored_text& stored = sequence.stored;
   planned_share& share = plan.shares.emplace_back();
   share.sequence = sequence.id;
   share.adapter = sequence.adapter;
   share.state = sequence.state_place;
-  share.position = static_cast<std::int64_t>(sequence.computed);
+  share.position = static_cast<std::int64_t>(stored.computed);
   share.first_token = static_cast<std::int32_t>(plan.tokens.size());
-  share.proposals = sequence.planned_proposals;
-  share.tokens = sequence.planned_tokens + share.proposals;
-  const auto first = sequence.tokens.begin() + static_cast<std::ptrdiff_t>(sequence.computed);
-  plan.tokens.insert(plan.tokens.end(), first, first + sequence.planned_tokens);
+  share.proposals = given.proposals;
+  share.tokens = given.known + given.proposals;
+  const auto first = sequence.tokens.begin() + static_cast<std::ptrdiff_t>(stored.computed);
+  plan.tokens.insert(plan.tokens.end(), first, first + given.known);
   plan.tokens.insert(plan.tokens.end(), sequence.proposals.begin(), sequence.proposals.end());
 
-  share.complete = sequence.pending() == to_size(sequence.planned_tokens);
+  share.complete = sequence.pending() == to_size(given.known);
   share.logit_rows = share.complete && sequence.limit > sequence.prompt_tokens ? 1 + share.proposals : 0;
-  share.kept_blocks = static_cast<std::int32_t>(sequence.known_blocks);
+  share.kept_blocks = static_cast<std::int32_t>(stored.known_blocks);
   share.first_block = static_cast<std::int32_t>(plan.blocks.size());
-  share.blocks = static_cast<std::int32_t>(sequence.blocks.size() - sequence.known_blocks);
-  plan.blocks.insert(plan.blocks.end(), sequence.blocks.end() - share.blocks, sequence.blocks.end());
+  share.blocks = static_cast<std::int32_t>(stored.blocks.size() - stored.known_blocks);
+  plan.blocks.insert(plan.blocks.end(), stored.blocks.end() - share.blocks, stored.blocks.end());
   write_answers(sequence, share, plan);
 
-  sequence.known_blocks = sequence.blocks.size();
+  stored.known_blocks = stored.blocks.size();
   sequence.in_flight = sequence.last_step = plan.id;
   sequence.foreseen = false;
   return share;
@@ -75,55 +79,35 @@ std::int64_t batch_scheduler::give_tokens(planning& step) {
   const std::int64_t most = options_.max_batch_tokens - static_cast<std::int64_t>(chosen_.size());
   assert(most >= 0);
   std::int64_t left = most;
-  detail::prompt_shares shares = share_out(left);
+  detail::prompt_shares shares = rules_.shares(chosen_, left);
+  given_.clear();
   for (scheduled_sequence* sequence : chosen_) {
-    const detail::prompt_class prompt = class_of(*sequence);
+    const detail::prompt_class prompt = rules_.class_of(*sequence);
     const std::int64_t more = std::min(static_cast<std::int64_t>(most_tokens(*sequence)) - 1,
-                                       costs_.affordable(*sequence, shares.most_for(prompt)));
-    const std::int64_t cost = costs_.of(*sequence, more);
-    sequence->planned_tokens = 1 + static_cast<std::int32_t>(more);
+                                       rules_.costs().affordable(*sequence, shares.most_for(prompt)));
+    const std::int64_t cost = rules_.costs().of(*sequence, more);
+    given_.push_back({sequence, 1 + static_cast<std::int32_t>(more)});
     shares.take(cost, prompt);
     left -= cost;
   }
-  if (somebody_reads()) step.mixed = detail::mixed_step{step.now, most - left};
+  if (detail::token_rules::somebody_reads(chosen_)) step.mixed = detail::mixed_step{step.now, most - left};
   return left;
 }
 
 /// A step ends where the sequence's state is to be kept.
 std::size_t batch_scheduler::most_tokens(const scheduled_sequence& sequence) const {
   const std::size_t most = sequence.most_tokens(), keep = states_.next_to_keep(sequence);
-  return keep == 0 ? most : std::min(most, keep - sequence.computed);
-}
-
-/// What prompts may have of so many tokens.
-detail::prompt_shares batch_scheduler::share_out(std::int64_t tokens) const {
-  detail::prompt_shares::demand wanted;
-  for (const scheduled_sequence* sequence : chosen_) {
-    const std::int64_t more = costs_.of(*sequence, static_cast<std::int64_t>(sequence->pending()) - 1);
-    wanted.add(more, class_of(*sequence));
-  }
-  const std::int64_t budget = prompt_budget();
-  return {std::min(tokens, budget), budget / options_.batch_share, wanted};
-}
-
-/// How many tokens of prompts the step may have besides the one for everyone.
-std::int64_t batch_scheduler::prompt_budget() const {
-  return somebody_reads() ? allowance_.tokens() : options_.max_batch_tokens;
-}
-
-bool batch_scheduler::somebody_reads() const {
-  return std::any_of(chosen_.begin(), chosen_.end(), [](const scheduled_sequence* s) {
-    return s->decoding() && s->priority == request_priority::interactive;
-  });
+  return keep == 0 ? most : std::min(most, keep - sequence.stored.computed);
 }
 
 void batch_scheduler::give_proposals(std::int64_t left, const planning& step) {
-  for (scheduled_sequence* sequence : chosen_) {
-    const std::size_t guesses = affordable_proposals(*sequence, left, step);
-    sequence->planned_proposals = static_cast<std::int32_t>(guesses);
-    sequence->proposals.resize(guesses);
-    left -= costs_.of(*sequence, sequence->planned_proposals);
-    if (guesses > 0) blocks_.provide(*sequence, sequence->tokens.size() + guesses, step.plan.copies);
+  for (given_tokens& given : given_) {
+    scheduled_sequence& sequence = *given.sequence;
+    const std::size_t guesses = affordable_proposals(sequence, left, step);
+    given.proposals = static_cast<std::int32_t>(guesses);
+    sequence.proposals.resize(guesses);
+    left -= rules_.costs().of(sequence, given.proposals);
+    if (guesses > 0) blocks_.provide(sequence, sequence.tokens.size() + guesses, step.plan.copies);
   }
 }
 
@@ -132,29 +116,31 @@ std::size_t batch_scheduler::affordable_proposals(const scheduled_sequence& sequ
                                                   const planning& step) const {
   if (sequence.proposals.empty() || sequence.pending() != 1) return 0;
   const std::size_t known = sequence.tokens.size();
-  const auto affordable = to_size(costs_.affordable(sequence, left));
+  const auto affordable = to_size(rules_.costs().affordable(sequence, left));
   const std::size_t guesses = std::min({sequence.proposals.size(), affordable, sequence.limit - known - 1});
   const std::size_t wanted = blocks_.missing(sequence, known + guesses) + running_.size() / 2;
   if (!step.closed_to_growth && wanted <= to_size(cache_.available())) return guesses;
-  return std::min(guesses, sequence.blocks.size() * block_tokens - known);
+  return std::min(guesses, sequence.stored.blocks.size() * block_tokens - known);
 }
 
 void batch_scheduler::write_shares(const planning& step) {
-  std::sort(chosen_.begin(), chosen_.end(), [](const scheduled_sequence* a, const scheduled_sequence* b) {
-    return a->adapter != b->adapter ? a->adapter < b->adapter : ranks_before(*a, *b);
+  std::sort(given_.begin(), given_.end(), [](const given_tokens& one, const given_tokens& other) {
+    const scheduled_sequence &a = *one.sequence, &b = *other.sequence;
+    return a.adapter != b.adapter ? a.adapter < b.adapter : ranks_before(a, b);
   });
   detail::flying_step& flying = flights_.begin(step.plan.id, step.mixed);
-  for (scheduled_sequence* sequence : chosen_) {
-    const planned_share& share = write_share(*sequence, step.plan);
-    const std::size_t to = sequence->computed + to_size(sequence->planned_tokens);
-    counts_.computed_tokens += static_cast<std::uint64_t>(sequence->planned_tokens);
-    flying.shares.push_back({.sequence = sequence,
-                             .from = sequence->computed,
+  for (const given_tokens& given : given_) {
+    scheduled_sequence& sequence = *given.sequence;
+    const planned_share& share = write_share(given, step.plan);
+    const std::size_t to = sequence.stored.computed + to_size(given.known);
+    counts_.computed_tokens += static_cast<std::uint64_t>(given.known);
+    flying.shares.push_back({.sequence = &sequence,
+                             .from = sequence.stored.computed,
                              .to = to,
                              .proposals = share.proposals,
                              .complete = share.complete,
-                             .kept_at = states_.keep(*sequence, to)});
-    if (sequence->priority == request_priority::batch) urgency_.note_batch_served(step_);
+                             .kept_at = states_.keep(sequence, to)});
+    if (sequence.priority == request_priority::batch) urgency_.note_batch_served(step_);
   }
 }
 

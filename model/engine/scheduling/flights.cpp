@@ -26,7 +26,7 @@ bool flying_share::will_end() const {
 void flying_share::foresee() {
   assert(!sequence->landed() && !sequence->foreseen);
   foreseen = sequence->foreseen = true;
-  sequence->computed = to;
+  sequence->stored.computed = to;
   if (complete) sequence->tokens.push_back(chosen_before);
 }
 

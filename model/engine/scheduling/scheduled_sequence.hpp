@@ -7,9 +7,9 @@
 
 #include "base/clock.hpp"
 #include "model/engine/scheduling/ids.hpp"
-#include "model/engine/scheduling/prefix_cache.hpp"
 #include "model/engine/scheduling/sequence_request.hpp"
 #include "model/engine/scheduling/step_plan.hpp"
+#include "model/engine/scheduling/stored_text.hpp"
 
 namespace troupe::detail {
 
@@ -45,15 +45,7 @@ struct scheduled_sequence {
   bool every_prompt_row = false;
   bool charged = false;  ///< the tenant has paid for the prompt
 
-  std::size_t computed = 0;  ///< positions whose keys and values are stored
-  std::vector<block_id> blocks;
-  std::size_t known_blocks = 0;  ///< the stages know the table up to here
-  std::size_t published = 0;     ///< blocks in the prefix cache, from the first
-  prefix_place place;            ///< behind those
-  // Of a model that keeps states, in positions: where a state was kept last, or gone on from; and where others went on
-  // from what is computed in another way, so that more of them may come.
-  std::size_t kept = 0, branch = 0;
-  bool publishing = true;  ///< false after a block that the cache could not take, or if it is to take none
+  stored_text stored;  ///< while it runs
 
   std::optional<instant> first_start;
   std::size_t reused = 0;  ///< tokens of the prompt that the prefix cache had, before there was an answer
@@ -66,16 +58,17 @@ struct scheduled_sequence {
   step_id in_flight;       ///< the last one it is in; 0: in no step
   bool foreseen = false;   ///< what that step does for it is counted as done: it may be in the next one as well
   step_id last_step;       ///< that had it; 0: none
-  std::int32_t planned_tokens = 0, planned_proposals = 0;
 
   scheduled_sequence* leader = nullptr;        ///< of a following answer
   std::vector<scheduled_sequence*> followers;  ///< answers that wait for this one's prompt
 
   /// The prompt itself is asked about: none of it may come from the prefix cache.
   bool reads_prompt() const { return every_prompt_row && tokens.size() == prompt_tokens; }
-  std::size_t pending() const { return tokens.size() - computed; }
+  std::size_t pending() const { return tokens.size() - stored.computed; }
   /// In one step. A suspect computes again, in steps of their own, what did no harm before.
-  std::size_t most_tokens() const { return suspect() && computed < lost.at ? lost.at - computed : pending(); }
+  std::size_t most_tokens() const {
+    return suspect() && stored.computed < lost.at ? lost.at - stored.computed : pending();
+  }
   bool landed() const { return in_flight.value == 0; }
   /// It may be in the step that is planned.
   bool can_join() const { return landed() || foreseen; }
@@ -84,7 +77,7 @@ struct scheduled_sequence {
     const bool is_foreseen = !tokens.empty() && tokens.back() == chosen_before;
     return std::span(tokens).first(tokens.size() - (is_foreseen ? 1 : 0));
   }
-  bool decoding() const { return pending() == 1 && computed >= prompt_tokens; }
+  bool decoding() const { return pending() == 1 && stored.computed >= prompt_tokens; }
   /// Shares that it may have of a step: its followers' too, once its prompt is computed.
   std::size_t slots() const { return 1 + followers.size(); }
 

@@ -29,9 +29,9 @@ class sequence_blocks {
   void clear(scheduled_sequence& sequence);
 
  private:
-  bool must_copy(const scheduled_sequence& sequence) const;
+  bool must_copy(const stored_text& stored) const;
   block_id allocate();
-  void replace(scheduled_sequence& sequence, std::size_t index, block_id block) const;
+  static void replace(stored_text& stored, std::size_t index, block_id block);
 
   prefix_cache& cache_;
   bool shares_;

@@ -36,8 +36,8 @@ void state_places::leave(const scheduled_sequence& sequence) {
 }
 
 void state_places::fetch_beginning(const scheduled_sequence& sequence) {
-  if (!any() || sequence.computed == 0) return;
-  copies_.push_back({beginnings_.use(sequence.place.last), sequence.state_place, sequence.id});
+  if (!any() || sequence.stored.computed == 0) return;
+  copies_.push_back({beginnings_.use(sequence.stored.place.last), sequence.state_place, sequence.id});
 }
 
 void state_places::fork(const scheduled_sequence& leader, scheduled_sequence& follower) {
@@ -47,9 +47,10 @@ void state_places::fork(const scheduled_sequence& leader, scheduled_sequence& fo
 }
 
 std::size_t state_places::next_to_keep(const scheduled_sequence& sequence) const {
-  if (!beginnings_.any() || !sequence.publishing) return 0;
-  for (const std::size_t place : {sequence.branch, end_to_keep(sequence.prompt_tokens)})
-    if (place > sequence.computed && place >= sequence.kept + worth_keeping_) return place;
+  const stored_text& stored = sequence.stored;
+  if (!beginnings_.any() || !stored.publishing) return 0;
+  for (const std::size_t place : {stored.branch, end_to_keep(sequence.prompt_tokens)})
+    if (place > stored.computed && place >= stored.kept + worth_keeping_) return place;
   return 0;
 }
 
@@ -57,14 +58,14 @@ std::optional<std::int32_t> state_places::keep(scheduled_sequence& sequence, std
   if (to != next_to_keep(sequence)) return std::nullopt;
   const auto place = beginnings_.take();
   if (place) copies_.push_back({sequence.state_place, *place, sequence.id});
-  sequence.kept = to;
+  sequence.stored.kept = to;
   return place;
 }
 
-void state_places::publish(std::int32_t place, const scheduled_sequence& sequence, std::size_t to) {
+void state_places::publish(std::int32_t place, const stored_text& stored, std::size_t to) {
   const std::size_t blocks = to / block_tokens;
-  if (sequence.published == blocks)
-    beginnings_.give(place, sequence.blocks[blocks - 1]);
+  if (stored.published == blocks)
+    beginnings_.give(place, stored.blocks[blocks - 1]);
   else
     put_back(place);
 }

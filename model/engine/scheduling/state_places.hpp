@@ -45,7 +45,7 @@ class state_places {
   /// The place where its state will be kept once its share has come to `to`; none if it is not to be, or there is none.
   std::optional<std::int32_t> keep(scheduled_sequence& sequence, std::size_t to);
   /// The share has come there: others can find what it computed, with the state that was kept in this place.
-  void publish(std::int32_t place, const scheduled_sequence& sequence, std::size_t to);
+  void publish(std::int32_t place, const stored_text& stored, std::size_t to);
   /// The share came to nothing.
   void put_back(std::int32_t place) { beginnings_.put_back(place); }
 

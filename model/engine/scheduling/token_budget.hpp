@@ -8,6 +8,12 @@
 
 namespace troupe::detail {
 
+/// What one sequence gets of a step: so many of its known tokens, and guesses behind them.
+struct given_tokens {
+  scheduled_sequence* sequence;
+  std::int32_t known = 1, proposals = 0;
+};
+
 /// What tokens cost, in tokens at the beginning of a text: beyond `even_context` positions one is more work.
 class token_costs {
  public:
@@ -29,7 +35,7 @@ class token_costs {
 
  private:
   std::int64_t weight_of(const scheduled_sequence& sequence) const {
-    return std::max(static_cast<std::int64_t>(sequence.computed), even_context_);
+    return std::max(static_cast<std::int64_t>(sequence.stored.computed), even_context_);
   }
 
   std::int64_t even_context_, max_batch_tokens_;

@@ -7,7 +7,7 @@
 
 namespace troupe {
 
-/// Attention within each segment on a device, as attention_pass has it on the processor: norms and rotation of the
+/// Attention within each segment on a device, as segment_attention has it on the processor: norms and rotation of the
 /// heads belong to it, and backward makes the probabilities again. Scores are there for some heads at a time.
 class device_attention {
  public:

@@ -8,10 +8,10 @@ cpu_train_attention::cpu_train_attention(cpu_train_rows& rows)
     : rows_(rows),
       config_(rows.config()),
       scratch_(rows.scratch()),
-      pass_(config_, config_.usual_heads(), rows.options().most_positions, rows.with().pool.threads()) {
+      attention_(config_, config_.usual_heads(), rows.options().most_positions, rows.with().pool.threads()) {
   const train_pass::options& chosen = rows.options();
   if (config_.has_two_kinds_of_heads())
-    wide_pass_.emplace(config_, config_.global_heads(), chosen.most_positions, rows.with().pool.threads());
+    wide_attention_.emplace(config_, config_.global_heads(), chosen.most_positions, rows.with().pool.threads());
   if (config_.sharing_layers == 0) return;
   for (shared_rows& each : shared_)
     for (row_memory* memory : {&each.k, &each.v, &each.dk, &each.dv})
@@ -27,7 +27,7 @@ void cpu_train_attention::forward(const layer_rows& at, float_rows out) {
   rows_.apply(at, scratch_.normed, into::set, {{q, at.a.q}, {k, at.a.k}, {v, at.a.v}});
   normalize_heads(at);
   share_keys(at);
-  pass_of(at).forward(rows_.with(), input_of(at), at.a.mixed);
+  attention_of(at).forward(rows_.with(), input_of(at), at.a.mixed);
   end_heads(at.a.mixed, at.weights.o.w.ins);
   open_gates(at);
   rows_.add_output(at, o, at.a.mixed, at.in, out);
@@ -40,7 +40,7 @@ void cpu_train_attention::backward(const layer_rows& at, const_float_rows given,
   rows_.apply_back(at, at.a.mixed, {{o, given}}, {mixed});
   gates_back(at, mixed);
   normalize_heads(at);
-  pass_of(at).backward(rows_.with(), input_of(at), {mixed, dq, dk, dv});
+  attention_of(at).backward(rows_.with(), input_of(at), {mixed, dq, dk, dv});
   add_shared_gradients(at);
   if (!config_.has_values(at.layer))
     rows_.for_each([&](std::int64_t r) { rows_.kernels().add(dv.row(r), dv.stride, dk.row(r)); });
@@ -50,7 +50,7 @@ void cpu_train_attention::backward(const layer_rows& at, const_float_rows given,
   rows_.read_back(at, {{q, dq}, {k, dk}, {v, dv}}, to);
 }
 
-attention_pass::input cpu_train_attention::input_of(const layer_rows& at) const {
+segment_attention::input cpu_train_attention::input_of(const layer_rows& at) const {
   const std::int64_t source = config_.keys_of(at.layer);
   const shared_rows* shared = config_.shares_keys(at.layer) ? &shared_[to_size(config_.rope_of(at.layer))] : nullptr;
   const row_memory& k = shared ? shared->k : config_.joint_qk_norm ? scratch_.normed_k : at.a.k;

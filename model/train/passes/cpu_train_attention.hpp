@@ -2,8 +2,8 @@
 #include <array>
 #include <optional>
 
-#include "model/train/passes/attention_pass.hpp"
 #include "model/train/passes/cpu_train_rows.hpp"
+#include "model/train/passes/segment_attention.hpp"
 
 namespace troupe {
 
@@ -23,8 +23,10 @@ class cpu_train_attention {
   struct shared_rows {
     row_memory k, v, dk, dv;
   };
-  attention_pass& pass_of(const layer_rows& at) { return config_.is_wide(at.layer) ? *wide_pass_ : pass_; }
-  attention_pass::input input_of(const layer_rows& at) const;
+  segment_attention& attention_of(const layer_rows& at) {
+    return config_.is_wide(at.layer) ? *wide_attention_ : attention_;
+  }
+  segment_attention::input input_of(const layer_rows& at) const;
   /// Where one norm is over all heads: scratch().normed_q and normed_k.
   void normalize_heads(const layer_rows& at);
   void normalize_heads_back(const layer_rows& at);
@@ -39,9 +41,9 @@ class cpu_train_attention {
   cpu_train_rows& rows_;
   const model_config& config_;
   const scratch_rows& scratch_;
-  attention_pass pass_;
-  std::optional<attention_pass> wide_pass_;  ///< of layers that config.is_wide
-  std::array<shared_rows, 2> shared_;        ///< by layer_rope
+  segment_attention attention_;
+  std::optional<segment_attention> wide_attention_;  ///< of layers that config.is_wide
+  std::array<shared_rows, 2> shared_;                ///< by layer_rope
 };
 
 }  // namespace troupe

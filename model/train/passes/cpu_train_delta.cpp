@@ -10,13 +10,13 @@ cpu_train_delta::cpu_train_delta(cpu_train_rows& rows)
     : rows_(rows),
       config_(rows.config().delta),
       scratch_(rows.scratch()),
-      pass_(rows.config(), rows.options().most_rows, rows.options().most_positions, rows.with().pool.threads()) {}
+      delta_(rows.config(), rows.options().most_rows, rows.options().most_positions, rows.with().pool.threads()) {}
 
 void cpu_train_delta::forward(const layer_rows& at, float_rows out) {
   using enum linear_kind;
   rows_.apply(at, scratch_.normed, into::set,
               {{delta_qkv, at.a.qkv}, {delta_z, at.a.z}, {delta_b, at.a.delta_b}, {delta_a, at.a.delta_a}});
-  pass_.forward(rows_.with(), input_of(at), at.a.answered);
+  delta_.forward(rows_.with(), input_of(at), at.a.answered);
   rows_.add_output(at, delta_out, answers(at), at.in, out);
 }
 
@@ -25,12 +25,12 @@ void cpu_train_delta::backward(const layer_rows& at, const_float_rows given, gra
   const float_rows read = scratch_.inner.as(rows_.strides().value);
   rows_.apply_back(at, answers(at), {{delta_out, given}}, {read});
   const float_rows answered = answers_back(at, read);
-  pass_.backward(rows_.with(), input_of(at), {answered, scratch_.dqkv, scratch_.dz, scratch_.db, scratch_.da});
+  delta_.backward(rows_.with(), input_of(at), {answered, scratch_.dqkv, scratch_.dz, scratch_.db, scratch_.da});
   rows_.read_back(
       at, {{delta_qkv, scratch_.dqkv}, {delta_z, scratch_.dz}, {delta_b, scratch_.db}, {delta_a, scratch_.da}}, to);
 }
 
-delta_pass::input cpu_train_delta::input_of(const layer_rows& at) {
+segment_delta::input cpu_train_delta::input_of(const layer_rows& at) {
   return {.batch = at.batch,
           .weights = at.weights.delta,
           .qkv = at.a.qkv,

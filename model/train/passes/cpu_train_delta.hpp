@@ -1,6 +1,6 @@
 #pragma once
 #include "model/train/passes/cpu_train_rows.hpp"
-#include "model/train/passes/delta_pass.hpp"
+#include "model/train/passes/segment_delta.hpp"
 
 namespace troupe {
 
@@ -13,14 +13,14 @@ class cpu_train_delta {
   void backward(const layer_rows& at, const_float_rows given, gradient_target to);
 
  private:
-  static delta_pass::input input_of(const layer_rows& at);
+  static segment_delta::input input_of(const layer_rows& at);
   float_rows answers(const layer_rows& at);
   float_rows answers_back(const layer_rows& at, float_rows given);
 
   cpu_train_rows& rows_;
   const delta_config& config_;
   const scratch_rows& scratch_;
-  delta_pass pass_;
+  segment_delta delta_;
 };
 
 }  // namespace troupe

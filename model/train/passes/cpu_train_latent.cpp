@@ -9,7 +9,7 @@ cpu_train_latent::cpu_train_latent(cpu_train_rows& rows)
       config_(rows.config()),
       latent_(config_.latent),
       scratch_(rows.scratch()),
-      pass_(config_, config_.usual_heads(), rows.options().most_positions, rows.with().pool.threads()) {}
+      attention_(config_, config_.usual_heads(), rows.options().most_positions, rows.with().pool.threads()) {}
 
 void cpu_train_latent::forward(const layer_rows& at, float_rows out) {
   using enum linear_kind;
@@ -25,7 +25,7 @@ void cpu_train_latent::forward(const layer_rows& at, float_rows out) {
   copy_heads({queries, latent_.query(), 0, latent_.turned}, {at.a.q, latent_.row(), 0, latent_.turned});
   multiply_heads(at, &head_parts<trained_matrix>::query, {queries, latent_.query(), latent_.turned, latent_.plain},
                  {at.a.q, latent_.row(), latent_.turned, latent_.rank});
-  pass_.forward(rows_.with(), input_of(at), at.a.mixed);
+  attention_.forward(rows_.with(), input_of(at), at.a.mixed);
   multiply_heads(at, &head_parts<trained_matrix>::value, {at.a.mixed, latent_.row(), latent_.turned, latent_.rank},
                  {at.a.values, latent_.value, 0, latent_.value});
   rows_.add_output(at, o, at.a.values, at.in, out);
@@ -41,7 +41,7 @@ void cpu_train_latent::backward(const layer_rows& at, const_float_rows given, gr
   multiply_heads_back(at, &head_parts<trained_matrix>::value, {dvalues, latent_.value, 0, latent_.value},
                       {mixed, latent_.row(), latent_.turned, latent_.rank});
   normalize(at);
-  pass_.backward(rows_.with(), input_of(at), {mixed, dq, dk, dv});
+  attention_.backward(rows_.with(), input_of(at), {mixed, dq, dk, dv});
   rows_.for_each([&](std::int64_t r) { rows_.kernels().add(dv.row(r), dv.stride, dk.row(r)); });
   normalize_kept_back(at);
   copy_heads({dq, latent_.row(), 0, latent_.turned}, {dqueries, latent_.query(), 0, latent_.turned});
@@ -53,7 +53,7 @@ void cpu_train_latent::backward(const layer_rows& at, const_float_rows given, gr
   rows_.read_back(at, {{q_down, scratch_.ddown}, {k, dk}}, to);
 }
 
-attention_pass::input cpu_train_latent::input_of(const layer_rows& at) const {
+segment_attention::input cpu_train_latent::input_of(const layer_rows& at) const {
   return {.batch = at.batch,
           .layer = at.weights,
           .k_norm = at.weights.k_norm,

@@ -1,6 +1,6 @@
 #pragma once
-#include "model/train/passes/attention_pass.hpp"
 #include "model/train/passes/cpu_train_rows.hpp"
+#include "model/train/passes/segment_attention.hpp"
 
 namespace troupe {
 
@@ -18,7 +18,7 @@ class cpu_train_latent {
     float_rows rows;
     std::int64_t step, first, count;
   };
-  attention_pass::input input_of(const layer_rows& at) const;
+  segment_attention::input input_of(const layer_rows& at) const;
   /// scratch().normed_k and, where queries are made of a shorter row, normed_down.
   void normalize(const layer_rows& at);
   /// From the gradient of normed rows to that of theirs, in place.
@@ -35,7 +35,7 @@ class cpu_train_latent {
   const model_config& config_;
   const latent_config& latent_;
   const scratch_rows& scratch_;
-  attention_pass pass_;
+  segment_attention attention_;
 };
 
 }  // namespace troupe

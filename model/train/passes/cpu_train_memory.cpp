@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "base/rounding.hpp"
-#include "model/train/passes/attention_pass.hpp"
-#include "model/train/passes/delta_pass.hpp"
-#include "model/train/passes/expert_pass.hpp"
+#include "model/train/passes/routed_experts.hpp"
+#include "model/train/passes/segment_attention.hpp"
+#include "model/train/passes/segment_delta.hpp"
 
 namespace troupe {
 namespace {
@@ -171,11 +171,11 @@ std::int64_t pass_bytes(const trained_model& model, const train_pass::options& c
   const std::int64_t loss = loss_rows(config, chosen.most_rows) * a_float *
                             (2 * strides.hidden + (config.logit_cap != 0 ? 2 : 1) * train_stride(config.vocab_size));
   const bool has_delta = config.mixes_by(mixer_kind::delta);
-  const std::int64_t scratch = attention_pass::scratch_floats(config, chosen.most_positions) +
-                               (has_delta ? delta_pass::scratch_floats(config, chosen.most_positions) : 0);
-  const std::int64_t shares = has_delta ? chosen.most_rows * delta_pass::row_floats(config) * a_float : 0;
+  const std::int64_t scratch = segment_attention::scratch_floats(config, chosen.most_positions) +
+                               (has_delta ? segment_delta::scratch_floats(config, chosen.most_positions) : 0);
+  const std::int64_t shares = has_delta ? chosen.most_rows * segment_delta::row_floats(config) * a_float : 0;
   return rows + integers + loss + shares + threads * scratch * a_float +
-         (config.experts.count > 0 ? expert_pass::bytes(config, chosen.most_rows) : 0);
+         (config.experts.count > 0 ? routed_experts::bytes(config, chosen.most_rows) : 0);
 }
 
 }  // namespace troupe

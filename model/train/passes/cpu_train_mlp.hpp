@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "model/train/passes/cpu_train_rows.hpp"
-#include "model/train/passes/expert_pass.hpp"
+#include "model/train/passes/routed_experts.hpp"
 
 namespace troupe {
 
@@ -38,7 +38,7 @@ class cpu_train_mlp {
   cpu_train_rows& rows_;
   const model_config& config_;
   const scratch_rows& scratch_;
-  std::optional<expert_pass> experts_;
+  std::optional<routed_experts> experts_;
 };
 
 }  // namespace troupe

@@ -43,7 +43,7 @@ TEST(flights, are_foreseen_with_a_token_that_is_not_known) {
   ASSERT_NE(next, nullptr);
   next->shares[0].foresee();
   EXPECT_TRUE(sequence.can_join());
-  EXPECT_EQ(sequence.computed, 10u);
+  EXPECT_EQ(sequence.stored.computed, 10u);
   EXPECT_EQ(sequence.tokens.back(), chosen_before);
   EXPECT_EQ(all.foreseeable(), nullptr) << "once";
 

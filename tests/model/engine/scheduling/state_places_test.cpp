@@ -22,7 +22,7 @@ std::vector<state_copy> copies_of(state_places& places) {
 TEST(state_places, are_empty_where_the_model_keeps_no_states) {
   state_places places({.running = 0, .kept_beginnings = 3, .blocks = 8, .worth_keeping = 16});
   scheduled_sequence one = sequence_of(1, 100), other = sequence_of(2, 100);
-  one.computed = 32;
+  one.stored.computed = 32;
   places.take(one);
   places.fetch_beginning(one);
   places.fork(one, other);
@@ -61,17 +61,17 @@ TEST(state_places, keep_a_state_near_the_end_of_a_prompt_for_those_that_go_on_fr
   const auto place = places.keep(first, 32);
   ASSERT_TRUE(place);
   EXPECT_TRUE(places.is_consistent({first.state_place}, 1));
-  first.computed = 32;
-  first.blocks = {block_id{5}, block_id{6}};
-  first.published = 2;
+  first.stored.computed = 32;
+  first.stored.blocks = {block_id{5}, block_id{6}};
+  first.stored.published = 2;
   EXPECT_EQ(places.next_to_keep(first), 0u);
-  places.publish(*place, first, 32);
+  places.publish(*place, first.stored, 32);
   EXPECT_TRUE(places.is_consistent({first.state_place}, 0));
   (void)copies_of(places);
 
   places.take(second);
-  second.computed = 32;
-  second.place.last = block_id{6};
+  second.stored.computed = 32;
+  second.stored.place.last = block_id{6};
   places.fetch_beginning(second);
   const auto copies = copies_of(places);
   ASSERT_EQ(copies.size(), 1u);

@@ -56,14 +56,14 @@ int lives_until_found_out(std::uint64_t one_in, std::uint64_t seed) {
   sequence.tokens.resize(100);
   int lives = 0;
   for (std::uint64_t steps = 0; sequence.lost.lives < 3 && lives < 200; ++steps) {
-    const std::size_t to = sequence.computed + std::min(sequence.most_tokens(), step);
+    const std::size_t to = sequence.stored.computed + std::min(sequence.most_tokens(), step);
     if (to > deadly || random_below(one_in, seed, steps) == 1) {
-      all.note_loss(sequence, sequence.computed, to);
-      sequence.computed = 0;
+      all.note_loss(sequence, sequence.stored.computed, to);
+      sequence.stored.computed = 0;
       ++lives;
     } else {
       if (to > sequence.lost.at) all.acquit(sequence);
-      sequence.computed = to;
+      sequence.stored.computed = to;
     }
   }
   return lives;

@@ -7,7 +7,7 @@ namespace {
 
 scheduled_sequence sequence_at(std::size_t computed, std::size_t pending) {
   scheduled_sequence sequence;
-  sequence.computed = computed;
+  sequence.stored.computed = computed;
   sequence.tokens.resize(computed + pending);
   return sequence;
 }

@@ -1,7 +1,7 @@
 // Attention within examples on a device, there and back, against the processor's.
 #include "model/train/cuda/device_attention.hpp"
 #include "model/ops/isa.hpp"
-#include "model/train/passes/attention_pass.hpp"
+#include "model/train/passes/segment_attention.hpp"
 #include "tests/model/arch/cuda/on_gpu.hpp"
 #include "tests/model/ops/random_data.hpp"
 #include "tests/model/train/passes/train_fixture.hpp"
@@ -42,22 +42,22 @@ void add_rows(results& all, const float* from, std::int64_t rows, std::int64_t w
 results on_the_processor(const attention_case& c) {
   thread_pool pool(1);
   const compute with{pool, kernels()};
-  attention_pass pass(c.config, c.config.usual_heads(), 130, 1);
+  segment_attention attention(c.config, c.config.usual_heads(), 130, 1);
   trained_layer layer;
   layer.q_norm.weight = c.q_norm.data(), layer.k_norm.weight = c.k_norm.data();
   const std::int64_t q_stride = train_stride(c.q_width), kv_stride = train_stride(c.kv_width);
-  const attention_pass::input in{.batch = c.batch,
-                                 .layer = layer,
-                                 .k_norm = layer.k_norm,
-                                 .window = c.window,
-                                 .rope = layer_rope::global,
-                                 .q = {c.q.data(), q_stride},
-                                 .k = {c.k.data(), kv_stride},
-                                 .v = {c.v.data(), kv_stride}};
+  const segment_attention::input in{.batch = c.batch,
+                                    .layer = layer,
+                                    .k_norm = layer.k_norm,
+                                    .window = c.window,
+                                    .rope = layer_rope::global,
+                                    .q = {c.q.data(), q_stride},
+                                    .k = {c.k.data(), kv_stride},
+                                    .v = {c.v.data(), kv_stride}};
   aligned_buffer<float> out(c.q.size()), dq(c.q.size()), dk(c.k.size()), dv(c.k.size());
-  pass.forward(with, in, {out.data(), q_stride});
-  pass.backward(with, in,
-                {{c.dout.data(), q_stride}, {dq.data(), q_stride}, {dk.data(), kv_stride}, {dv.data(), kv_stride}});
+  attention.forward(with, in, {out.data(), q_stride});
+  attention.backward(
+      with, in, {{c.dout.data(), q_stride}, {dq.data(), q_stride}, {dk.data(), kv_stride}, {dv.data(), kv_stride}});
   results all;
   for (const auto* queries : {&out, &dq}) add_rows(all, queries->data(), c.batch.rows(), c.q_width, q_stride);
   for (const auto* keys : {&dk, &dv}) add_rows(all, keys->data(), c.batch.rows(), c.kv_width, kv_stride);

@@ -12,11 +12,11 @@ namespace troupe {
 /// the router chooses for x. All of it is frozen: gradients go through experts and shares to x; the choice has none.
 /// Nothing is kept from forward to backward, which chooses again, from the same scores, and makes each expert's inner
 /// rows again: kept, those of all that a row visits would be most of what a pass holds.
-class expert_pass {
+class routed_experts {
  public:
   /// `with`, `body` and `between` (train_pass::options) outlive it.
-  expert_pass(const model_config& config, std::int64_t most_rows, const compute& with, products& body,
-              const std::function<void()>& between);
+  routed_experts(const model_config& config, std::int64_t most_rows, const compute& with, products& body,
+                 const std::function<void()>& between);
 
   /// What experts read, and what their router reads: mostly the same rows. Padded with zeros.
   template <class Rows>

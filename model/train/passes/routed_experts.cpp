@@ -1,4 +1,4 @@
-#include "model/train/passes/expert_pass.hpp"
+#include "model/train/passes/routed_experts.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -10,22 +10,22 @@
 
 namespace troupe {
 
-expert_pass::strides::strides(const model_config& config)
+routed_experts::strides::strides(const model_config& config)
     : hidden(train_stride(config.hidden)), ffn(train_stride(config.ffn)), score(padded_outs(config.experts.count)) {}
 
-std::int64_t expert_pass::rows_at_once(std::int64_t most_rows) {
+std::int64_t routed_experts::rows_at_once(std::int64_t most_rows) {
   return std::min<std::int64_t>(most_rows, expert_routes::rows_together);
 }
 
-std::int64_t expert_pass::bytes(const model_config& config, std::int64_t most_rows) {
+std::int64_t routed_experts::bytes(const model_config& config, std::int64_t most_rows) {
   const strides by(config);
   const std::int64_t rows = rows_at_once(most_rows), places = expert_routes::most_places(config, rows);
   const std::int64_t inner = config.gated_mlp ? 4 : 3;
   return (places * (by.hidden + inner * by.ffn) + rows * 2 * by.score) * static_cast<std::int64_t>(sizeof(float));
 }
 
-expert_pass::expert_pass(const model_config& config, std::int64_t most_rows, const compute& with, products& body,
-                         const std::function<void()>& between)
+routed_experts::routed_experts(const model_config& config, std::int64_t most_rows, const compute& with, products& body,
+                               const std::function<void()>& between)
     : config_(config),
       with_(with),
       kernels_(train_kernels_like(with.kernels)),
@@ -42,7 +42,7 @@ expert_pass::expert_pass(const model_config& config, std::int64_t most_rows, con
 }
 
 template <class Work>
-void expert_pass::for_groups(Work work) {
+void routed_experts::for_groups(Work work) {
   for (const expert_routes::group& group : routes_.groups()) {
     if (between_) between_();
     work(group.first, group.rows, to_size(group.expert));
@@ -50,12 +50,12 @@ void expert_pass::for_groups(Work work) {
 }
 
 template <class Work>
-void expert_pass::for_rows(std::int64_t rows, Work work) {
+void routed_experts::for_rows(std::int64_t rows, Work work) {
   with_.pool.run_each(rows, 8, work);
 }
 
-void expert_pass::forward(const trained_layer& layer, const read_rows<const_float_rows>& input, std::int64_t rows,
-                          float_rows y) {
+void routed_experts::forward(const trained_layer& layer, const read_rows<const_float_rows>& input, std::int64_t rows,
+                             float_rows y) {
   for (std::int64_t first = 0; first < rows; first += rows_at_once_) {
     const std::int64_t count = std::min(rows_at_once_, rows - first);
     visit(layer, input.from(first), count);
@@ -68,8 +68,8 @@ void expert_pass::forward(const trained_layer& layer, const read_rows<const_floa
   }
 }
 
-void expert_pass::backward(const trained_layer& layer, const read_rows<const_float_rows>& read, std::int64_t rows,
-                           const_float_rows dy, const read_rows<float_rows>& gradient) {
+void routed_experts::backward(const trained_layer& layer, const read_rows<const_float_rows>& read, std::int64_t rows,
+                              const_float_rows dy, const read_rows<float_rows>& gradient) {
   for (std::int64_t first = 0; first < rows; first += rows_at_once_) {
     const std::int64_t count = std::min(rows_at_once_, rows - first);
     const read_rows<float_rows> to = gradient.from(first);
@@ -94,7 +94,7 @@ void expert_pass::backward(const trained_layer& layer, const read_rows<const_flo
   }
 }
 
-void expert_pass::visit(const trained_layer& layer, const read_rows<const_float_rows>& read, std::int64_t rows) {
+void routed_experts::visit(const trained_layer& layer, const read_rows<const_float_rows>& read, std::int64_t rows) {
   const expert_routes::router router{layer.router.packed, layer.router_bias, layer.choice_bias,
                                      layer.apart.share_factors};
   routes_.choose(with_, router, read.routed, static_cast<int>(rows), scores_);
@@ -115,20 +115,20 @@ void expert_pass::visit(const trained_layer& layer, const read_rows<const_float_
 }
 
 /// Each place gets its row; those that nobody takes keep what they have, which nobody reads.
-void expert_pass::gather(const_float_rows from) {
+void routed_experts::gather(const_float_rows from) {
   for_rows(routes_.places(), [&](int place) {
     if (const int row = routes_.row_at(place); row >= 0) std::copy_n(from.row(row), in_.stride(), in_.row(place));
   });
 }
 
-void expert_pass::add_visits(std::int64_t rows, float_rows y) {
+void routed_experts::add_visits(std::int64_t rows, float_rows y) {
   for_rows(rows, [&](int row) { routes_.add_visits(row, in_, config_.hidden, y.row(row)); });
 }
 
 /// Of a row's visits: active_gradient_, which still lacks the share, becomes the gradients of gate and up. That of the
 /// share is dy expert(x), which is active_gradient_ active since both are dy down(active); with a bias it is that much
 /// more of dy, which is still where it was gathered.
-void expert_pass::row_back(const trained_layer& layer, int row) {
+void routed_experts::row_back(const trained_layer& layer, int row) {
   const std::int64_t width = rounded_up(config_.ffn, 16);
   float* share_gradients = score_gradients_.row(row);
   std::fill_n(share_gradients, scores_.stride(), 0.0f);
@@ -149,7 +149,7 @@ void expert_pass::row_back(const trained_layer& layer, int row) {
 
 /// The gradients of a row's shares become those of its scores. The scores become what softmax made of them: over the
 /// experts taken, or over all.
-void expert_pass::shares_back(const trained_layer& layer, int row, float* gradients) {
+void routed_experts::shares_back(const trained_layer& layer, int row, float* gradients) {
   if (config_.experts.sigmoid_shares) return sigmoids_back(row, gradients);
   float* shares = scores_.row(row);
   const auto factor_of = [&](std::int64_t expert) {
@@ -168,7 +168,7 @@ void expert_pass::shares_back(const trained_layer& layer, int row, float* gradie
 
 /// Where they are made of sigmoids s, a share's slope is that over s less what all shares of a row lose to it, times
 /// s (1 - s).
-void expert_pass::sigmoids_back(int row, float* gradients) {
+void routed_experts::sigmoids_back(int row, float* gradients) {
   float* sigmoid = scores_.row(row);
   std::vector<float> raw(sigmoid, sigmoid + scores_.stride());
   sigmoids(with_.kernels, raw.data(), scores_.stride(), sigmoid);

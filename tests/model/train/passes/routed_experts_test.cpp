@@ -1,4 +1,4 @@
-#include "model/train/passes/expert_pass.hpp"
+#include "model/train/passes/routed_experts.hpp"
 #include "base/to_size.hpp"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ std::vector<float> there_and_back(const trained_model& model, const compute& wit
       std::generate_n(drawn->data() + r * stride, hidden, [&] { return normal(random); });
   products body(with, train_precision::fine, at_once, std::max(hidden, model.config.ffn));
   const std::function<void()> between;
-  expert_pass experts(model.config, at_once, with, body, between);
+  routed_experts experts(model.config, at_once, with, body, between);
   const trained_layer& layer = model.layers.back();
   const const_float_rows in{x.data(), stride};
   const float_rows gradient{dx.data(), stride};
@@ -44,7 +44,7 @@ std::vector<float> there_and_back(const trained_model& model, const compute& wit
   return made;
 }
 
-TEST(expert_pass, gives_the_same_bits_however_many_rows_go_through_together) {
+TEST(routed_experts, give_the_same_bits_however_many_rows_go_through_together) {
   thread_pool pool(2);
   const compute with{pool, kernels()};
   for (const char* name : {"qwen3-moe", "mixtral", "gpt-oss", "glm4-moe"})
@@ -55,7 +55,7 @@ TEST(expert_pass, gives_the_same_bits_however_many_rows_go_through_together) {
     }
 }
 
-TEST(expert_pass, gives_the_same_bits_by_any_instruction_set_and_number_of_threads) {
+TEST(routed_experts, give_the_same_bits_by_any_instruction_set_and_number_of_threads) {
   thread_pool one(1);
   for (const char* name : {"qwen3-moe", "mixtral", "gpt-oss", "glm4-moe"}) {
     const trained_model model = frozen(load_golden(name, one, scheme::u8));
@@ -68,10 +68,10 @@ TEST(expert_pass, gives_the_same_bits_by_any_instruction_set_and_number_of_threa
   }
 }
 
-TEST(expert_pass, takes_so_many_bytes_however_many_rows) {
+TEST(routed_experts, take_so_many_bytes_however_many_rows) {
   thread_pool pool(1);
   const auto base = load_golden("qwen3-moe", pool);
-  EXPECT_EQ(expert_pass::bytes(base->config, 1 << 20), expert_pass::bytes(base->config, 512));
+  EXPECT_EQ(routed_experts::bytes(base->config, 1 << 20), routed_experts::bytes(base->config, 512));
 }
 
 TEST(growing_queries, are_not_trained) {
