@@ -105,8 +105,7 @@ void check_apart(const file_submission& submission) {
 }
 
 bool goes_on(const json& job) {
-  const std::string state = job.value("state", "");
-  return state != "receiving" && !is_finished(state);
+  return state_of(job) != job_state::receiving && !is_over(job);
 }
 
 /// Whether the job says this of one of its lines, and may have left out others before it. If it says nothing yet, the
@@ -116,8 +115,8 @@ bool is_output(cluster_client& cluster, const std::string& id, const output_file
   json page = ask();
   for (; page.at("outputs").empty() && goes_on(page.at("job")); page = ask())
     std::this_thread::sleep_for(poll_interval);
-  const std::string state = page.at("job").value("state", "");
-  if (has_gaps && state != "cancelled" && state != "failed") return false;
+  const auto state = state_of(page.at("job"));
+  if (has_gaps && state != job_state::cancelled && state != job_state::failed) return false;
   const json& outputs = page.at("outputs");
   return !outputs.empty() && outputs[0].at("index") == line.index &&
          outputs[0].at("text").get<std::string>() == line.text;
@@ -188,8 +187,8 @@ json send_job(cluster_client& cluster, const file_submission& submission, const 
                   {"name", json::parse(json_line(submission.in.filename().string()))},  // whatever its bytes are
                   {"options", json::parse(submission.options)}};
   json job = cluster.command("job.create", spec);
-  if (job.value("state", "") == "cancelled") refuse("{}: was cancelled before: add --new to begin anew", input.id);
-  if (job.value("state", "") == "receiving")
+  if (state_of(job) == job_state::cancelled) refuse("{}: was cancelled before: add --new to begin anew", input.id);
+  if (state_of(job) == job_state::receiving)
     send_lines(cluster, submission, input, job.value("received", std::uint64_t{0}));
   return job;
 } catch (const interrupted&) {
@@ -217,7 +216,7 @@ json collect(cluster_client& cluster, const input_summary& input, output_file& o
     json job = page.at("job");
     const auto done = job.value("ok", std::int64_t{0}) + job.value("failed", std::int64_t{0});
     bar.update(done, static_cast<std::int64_t>(input.lines));
-    if (lines.empty() && is_finished(job.value("state", ""))) {
+    if (lines.empty() && is_over(job)) {
       if (!first_error.empty()) job["first_error"] = first_error;
       return job;
     }
@@ -232,7 +231,7 @@ json collect_whole(cluster_client& cluster, const input_summary& input, const js
                    std::string_view next_time) {
   out.cut_torn_line();
   try {
-    if (job.value("state", "") == "receiving") cluster.command("job.seal", {{"id", input.id}});
+    if (state_of(job) == job_state::receiving) cluster.command("job.seal", {{"id", input.id}});
     json ended = collect(cluster, input, out);
     out.sync();
     return ended;
@@ -260,7 +259,7 @@ json submit_file(cluster_client& cluster, const file_submission& submission) {
 json collect_job(cluster_client& cluster, const std::string& id, const fs::path& path) {
   const json job = cluster.command("job.get", {{"id", id}});
   if (job.value("kind", "") != batch_kind) refuse("job {0} is a fine-tune: troupe jobs follow {0} shows it", id);
-  if (job.value("state", "") == "receiving") refuse("job {} has not all its lines yet: see troupe jobs", id);
+  if (state_of(job) == job_state::receiving) refuse("job {} has not all its lines yet: see troupe jobs", id);
   const input_summary input{job.value("lines", std::uint64_t{0}), id};
   output_file out(path);
   const interrupt_guard guard;
@@ -270,9 +269,9 @@ json collect_job(cluster_client& cluster, const std::string& id, const fs::path&
 }
 
 void check_answered(const json& job, const fs::path& out) {
-  const std::string state = job.value("state", "");
-  if (state != "succeeded")
-    throw std::runtime_error(fmt::format("{}: {}: {}", job.value("id", ""), state, job.value("error", "ended early")));
+  if (state_of(job) != job_state::succeeded)
+    throw std::runtime_error(
+        fmt::format("{}: {}: {}", job.value("id", ""), job.value("state", ""), job.value("error", "ended early")));
   const auto failed = job.value("failed", std::int64_t{0});
   if (failed == 0) return;
   const std::string first = job.value("first_error", "");
