@@ -5,6 +5,7 @@
 #include "actors/requests/sampling_fields.hpp"
 #include "base/error.hpp"
 #include "cli/cluster/cluster_client.hpp"
+#include "cli/cluster/collect_job.hpp"
 #include "cli/cluster/submit_file.hpp"
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
