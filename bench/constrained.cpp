@@ -28,12 +28,10 @@ struct decode_times {
   }
 };
 
-class constrained_bench {
+class schema_comparison {
  public:
-  constrained_bench(const load_place& place, const engine_bench& options)
-      : place_(place),
-        options_(options),
-        tokens_(std::make_shared<const token_tree>(word_vocabulary(vocab()), vocab())) {}
+  schema_comparison(const load_place& place, const constrained_bench& asked)
+      : place_(place), asked_(asked), tokens_(std::make_shared<const token_tree>(word_vocabulary(vocab()), vocab())) {}
 
   void run(int sequences, const report& out) {
     decode_times free, under;
@@ -42,7 +40,7 @@ class constrained_bench {
       add(under, sequences, {constraint_kind::json_schema, schema}, turn);
     }
     if (free.steps.empty() || under.steps.empty())
-      refuse("--decode-tokens {}: no step had {} sequences: ask for more", options_.decode, sequences);
+      refuse("--decode-tokens {}: no step had {} sequences: ask for more", asked_.answer, sequences);
     out.add({fmt::format("{} sequences", sequences),
              {{"ms a step, free", free.mean() * 1e3},
               {"under a schema", under.mean() * 1e3},
@@ -56,7 +54,7 @@ class constrained_bench {
   std::int64_t vocab() const { return place_.model->config.vocab_size; }
 
   void add(decode_times& to, int sequences, const output_constraint& form, int turn) {
-    const std::int64_t context = options_.decode_context + options_.decode + 1;
+    const std::int64_t context = asked_.prompt + asked_.answer + 1;
     engine_options chosen = engine_options_for(place_, context, sequences);
     chosen.tokens = [this] { return tokens_; };
     engine serving(place_.model, chosen, place_.with);
@@ -76,8 +74,8 @@ class constrained_bench {
 
   void submit(engine& serving, const output_constraint& form, int seed) const {
     engine_request request;
-    request.sequence.prompt = random_tokens(options_.decode_context, vocab(), static_cast<std::uint64_t>(seed));
-    request.sequence.max_tokens = request.sampling.max_tokens = options_.decode;
+    request.sequence.prompt = random_tokens(asked_.prompt, vocab(), static_cast<std::uint64_t>(seed));
+    request.sequence.max_tokens = request.sampling.max_tokens = asked_.answer;
     request.sampling.temperature = 1;
     request.sampling.seed = static_cast<std::uint64_t>(seed);
     request.sampling.constraint = form;
@@ -85,7 +83,7 @@ class constrained_bench {
   }
 
   const load_place& place_;
-  const engine_bench& options_;
+  const constrained_bench& asked_;
   std::shared_ptr<const token_tree> tokens_;
 };
 
@@ -111,13 +109,13 @@ void run_masks(std::int64_t vocab, const report& out) {
 
 }  // namespace
 
-void run_constrained(const load_place& place, const engine_bench& options, const report& out) {
+void run_constrained(const load_place& place, const constrained_bench& asked, const report& out) {
   out.title("masks of a JSON schema that are not known yet");
   for (const std::int64_t vocab : {32'000, 128'000}) run_masks(vocab, out);
   out.title(fmt::format("answers under a JSON schema, a vocabulary of {} words; {} tokens of prompt, {} generated",
-                        place.model->config.vocab_size, options.decode_context, options.decode));
-  constrained_bench bench(place, options);
-  for (const int sequences : {1, 8, 16, 32}) bench.run(sequences, out);
+                        place.model->config.vocab_size, asked.prompt, asked.answer));
+  schema_comparison both(place, asked);
+  for (const int sequences : {1, 8, 16, 32}) both.run(sequences, out);
 }
 
 }  // namespace troupe::bench

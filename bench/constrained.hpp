@@ -6,6 +6,6 @@
 namespace troupe::bench {
 
 /// Measures what answers under a JSON schema cost compared with free ones, in turns in the same run.
-void run_constrained(const load_place& place, const engine_bench& options, const report& out);
+void run_constrained(const load_place& place, const constrained_bench& asked, const report& out);
 
 }  // namespace troupe::bench

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <fmt/format.h>
@@ -39,7 +40,7 @@ void add_percent_more(row& line, std::string name, const even_batch& slower, con
 
 /// So many sequences without adapters and, in turns with them, the same with each of some numbers of adapters. One
 /// engine serves them all: a GPU has room for the weights once, maybe not more often.
-void run_batch(const load_place& place, const engine_bench& options, int sequences, std::span<const int> adapters,
+void run_batch(const load_place& place, const model_bench& options, int sequences, std::span<const int> adapters,
                const report& out) {
   const int turns = adapters.empty() ? 1 : 7;
   std::vector<even_batch> batches;
@@ -59,7 +60,7 @@ void run_batch(const load_place& place, const engine_bench& options, int sequenc
   }
 }
 
-void run_batches(const load_place& place, const engine_bench& options, const report& out) {
+void run_batches(const load_place& place, const model_bench& options, const report& out) {
   out.title(
       fmt::format("continuous batches, {} tokens of prompt each, {} generated; adapters of rank {} on all linear "
                   "layers",
@@ -72,24 +73,42 @@ void run_batches(const load_place& place, const engine_bench& options, const rep
   run_batch(place, options, 64, {}, out);
 }
 
-/// The lengths that will be run, which the model must have positions for.
-engine_bench fitted(engine_bench options, const model_config& config) {
-  const std::int64_t usual = std::min<std::int64_t>(512, config.context);
-  if (options.prompt == 0) options.prompt = static_cast<int>(usual);
-  if (options.trace.context == 0) options.trace.context = usual;
-  const int longest = std::max(options.prompt, options.decode_context + options.decode);
-  if (options.trace.file.empty() && longest > config.context)
+std::int64_t usual_length(const model_config& config) {
+  return std::min<std::int64_t>(512, config.context);
+}
+
+void check_positions(std::int64_t longest, const model_config& config) {
+  if (longest > config.context)
     refuse(
         "a sequence would take {} positions, the model has {}: lower --prompt-tokens, or the sum of "
         "--decode-context and --decode-tokens",
         longest, config.context);
-  if (!options.trace.file.empty() && options.trace.context > config.context)
-    refuse("the trace's lengths cannot be scaled to {} tokens, the model has {} positions: lower --context",
-           options.trace.context, config.context);
-  return options;
 }
 
-void run_prefill(const load_place& place, const engine_bench& options, single_sequence& sequence, const report& out) {
+// With the lengths that will be run, which the model must have positions for.
+
+model_bench fitted(model_bench asked, const model_config& config) {
+  if (asked.prompt == 0) asked.prompt = static_cast<int>(usual_length(config));
+  check_positions(std::max(asked.prompt, asked.decode_context + asked.decode), config);
+  return asked;
+}
+
+trace_bench fitted(trace_bench asked, const model_config& config) {
+  if (asked.context == 0) asked.context = usual_length(config);
+  if (asked.context > config.context)
+    refuse("the trace's lengths cannot be scaled to {} tokens, the model has {} positions: lower --context",
+           asked.context, config.context);
+  return asked;
+}
+
+/// Of requests of one length.
+template <class Bench>
+Bench fitted(Bench asked, const model_config& config) {
+  check_positions(asked.prompt + asked.answer, config);
+  return asked;
+}
+
+void run_prefill(const load_place& place, const model_bench& options, single_sequence& sequence, const report& out) {
   const auto prompt = random_tokens(options.prompt, place.model->config.vocab_size, 1);
   const auto read_prompt = [&] {
     sequence.restart();
@@ -104,7 +123,7 @@ void run_prefill(const load_place& place, const engine_bench& options, single_se
             {"of bound", operations / seconds / limits.products}}});
 }
 
-void run_one(const load_place& place, const engine_bench& options, single_sequence& sequence, const report& out) {
+void run_one(const load_place& place, const model_bench& options, single_sequence& sequence, const report& out) {
   const auto context = random_tokens(options.decode_context, place.model->config.vocab_size, 2);
   const auto answer = random_tokens(options.decode, place.model->config.vocab_size, 3);
   std::vector<double> rates;
@@ -143,35 +162,46 @@ machine_limits measure_limits(const load_place& place, const report& out) {
   return limits;
 }
 
-}  // namespace
-
-void run_engine(const std::shared_ptr<const loaded_model>& model, const engine_bench& chosen, const compute& with,
-                const report& out) {
-  const engine_bench options = fitted(chosen, model->config);
-  std::vector<trace_request> trace;  // before anything is measured: it may not be what is needed
-  if (!options.trace.file.empty()) trace = read_trace(options.trace.file, to_size(options.requests));
-  load_place place{.model = model,
-                   .with = with,
-                   .work = work_of(*model, options.kv),
-                   .limits = {},
-                   .kv = options.kv,
-                   .device = options.device};
-  place.limits = measure_limits(place, out);
-  if (!trace.empty()) return run_trace(place, options, trace, out);
-  if (options.many_adapters.on_disk > 0) return run_many_adapters(place, options, out);
-  if (options.constrained) return run_constrained(place, options, out);
+void run_model(const load_place& place, const model_bench& options, const report& out) {
   {
     const std::int64_t room = std::max(options.prompt, options.decode_context + options.decode) + 16;
-    single_sequence sequence(model,
+    single_sequence sequence(place.model,
                              {.chunk = place.device.is_cpu() ? single_sequence::options{}.chunk : most_gpu_chunk,
                               .positions = room,
-                              .kv = options.kv,
-                              .device = options.device},
-                             with);
+                              .kv = place.kv,
+                              .device = place.device},
+                             place.with);
     run_prefill(place, options, sequence, out);
     run_one(place, options, sequence, out);
   }
   run_batches(place, options, out);
+}
+
+/// A bench of each kind, on a place whose limits are measured.
+struct bench_runner {
+  const load_place& place;
+  const std::vector<trace_request>& trace;
+  const report& out;
+
+  void operator()(const model_bench& asked) const { run_model(place, asked, out); }
+  void operator()(const trace_bench& asked) const { run_trace(place, asked, trace, out); }
+  void operator()(const adapters_bench& asked) const { run_many_adapters(place, asked, out); }
+  void operator()(const constrained_bench& asked) const { run_constrained(place, asked, out); }
+};
+
+}  // namespace
+
+void run_engine(const std::shared_ptr<const loaded_model>& model, const engine_bench& chosen, const engine_device& on,
+                const compute& with, const report& out) {
+  const engine_bench bench =
+      std::visit([&](const auto& asked) -> engine_bench { return fitted(asked, model->config); }, chosen);
+  std::vector<trace_request> trace;  // before anything is measured: it may not be what is needed
+  if (const auto* recorded = std::get_if<trace_bench>(&bench))
+    trace = read_trace(recorded->file, to_size(recorded->requests));
+  load_place place{
+      .model = model, .with = with, .work = work_of(*model, on.kv), .limits = {}, .kv = on.kv, .device = on.device};
+  place.limits = measure_limits(place, out);
+  std::visit(bench_runner{place, trace, out}, bench);
 }
 
 }  // namespace troupe::bench

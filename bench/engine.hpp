@@ -12,7 +12,7 @@ namespace troupe::bench {
 /// or more adapters than there is room for. Everything beside what the machine allows in the same run: reading every
 /// weight once a step and the keys and values of its rows, or the integer (or float) products of its rows, whichever
 /// takes longer.
-void run_engine(const std::shared_ptr<const loaded_model>& model, const engine_bench& options, const compute& with,
-                const report& out);
+void run_engine(const std::shared_ptr<const loaded_model>& model, const engine_bench& chosen, const engine_device& on,
+                const compute& with, const report& out);
 
 }  // namespace troupe::bench

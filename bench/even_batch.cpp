@@ -14,7 +14,7 @@ namespace {
 
 /// Lets decoding steps read so much of the prompts that the last prompt is read before the first answer ends: only
 /// steps in which all sequences decode are measured.
-engine_options options_for(const load_place& place, const engine_bench& options, int sequences, int batches) {
+engine_options options_for(const load_place& place, const model_bench& options, int sequences, int batches) {
   const std::int64_t context = options.decode_context + options.decode + 1;
   const std::int64_t kv_tokens = (context + 2 * block_tokens) * sequences * batches;
   engine_options chosen = engine_options_for(place, context, sequences, kv_tokens);
@@ -44,7 +44,7 @@ class decode_steps {
 
 }  // namespace
 
-even_batch::even_batch(const load_place& place, const engine_bench& options, int sequences, int adapters)
+even_batch::even_batch(const load_place& place, const model_bench& options, int sequences, int adapters)
     : place_(place),
       sequences_(sequences),
       adapters_(adapters),
@@ -54,7 +54,7 @@ even_batch::even_batch(const load_place& place, const engine_bench& options, int
                      options.decode, adapter_in_turn(load_.size(), adapters)});
 }
 
-std::unique_ptr<engine> even_batch::make_engine(const load_place& place, const engine_bench& options, int sequences,
+std::unique_ptr<engine> even_batch::make_engine(const load_place& place, const model_bench& options, int sequences,
                                                 int adapters, int batches) {
   auto serving = std::make_unique<engine>(place.model, options_for(place, options, sequences, batches), place.with);
   for (int i = 1; i <= adapters; ++i)

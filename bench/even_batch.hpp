@@ -14,11 +14,11 @@ class even_batch {
  public:
   static constexpr int adapter_rank = 16;
 
-  even_batch(const load_place& place, const engine_bench& options, int sequences, int adapters);
+  even_batch(const load_place& place, const model_bench& options, int sequences, int adapters);
 
   /// An engine for so many sequences at a time, with adapters 1 to `adapters`. It keeps the prompts of `batches`
   /// batches.
-  static std::unique_ptr<engine> make_engine(const load_place& place, const engine_bench& options, int sequences,
+  static std::unique_ptr<engine> make_engine(const load_place& place, const model_bench& options, int sequences,
                                              int adapters, int batches);
 
   /// Serves them once more. From the second time on the prompts come from the engine's prefix cache.

@@ -6,6 +6,6 @@
 namespace troupe::bench {
 
 /// Many adapters on disk and room for few, asked for with a skew: beside the same load with all of them in memory.
-void run_many_adapters(const load_place& place, const engine_bench& options, const report& out);
+void run_many_adapters(const load_place& place, const adapters_bench& adapters, const report& out);
 
 }  // namespace troupe::bench

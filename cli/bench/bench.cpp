@@ -1,5 +1,7 @@
 #include <array>
 #include <optional>
+#include <utility>
+#include <variant>
 
 #include <CLI/CLI.hpp>
 
@@ -22,10 +24,14 @@ struct machine_options {
   bool json = false;
 };
 
-struct engine_bench_options {
-  const CLI::App* given = nullptr;  ///< the flags
+/// Of `troupe bench engine`: those of all its benches, of which one is run.
+struct engine_flags {
   model_options model;
-  bench::engine_bench engine;
+  bench::model_bench sequences;
+  bench::trace_bench trace;
+  bench::adapters_bench adapters;
+  bool constrained = false;
+  std::optional<int> requests, at_a_time;  ///< of a trace or of adapters on disk
   bool json = false;
 };
 
@@ -55,7 +61,7 @@ int bench_scheduler(const machine_options& options) {
   return 0;
 }
 
-void add_load(CLI::App& command, bench::engine_bench& options) {
+void add_load(CLI::App& command, engine_flags& options) {
   const auto count = CLI::Range(1, 1 << 20);
   CLI::Option* const trace =
       command.add_option("--trace", options.trace.file, "run a recorded load: Azure's CSV or Mooncake's JSON lines")
@@ -63,7 +69,8 @@ void add_load(CLI::App& command, bench::engine_bench& options) {
   command.add_option("--rate", options.trace.rate, "at so many times the trace's pace [all requests come at once]")
       ->check(CLI::Range(1e-6, 1e6))
       ->needs(trace);
-  command.add_option("--requests", options.requests, "so many requests [200]")->check(count);
+  const auto take_requests = [&options](int requests) { options.requests = requests; };
+  command.add_option_function<int>("--requests", take_requests, "so many requests [200]")->check(count);
   command
       .add_option("--context", options.trace.context,
                   "tokens that the trace's lengths are scaled to [512, or the model's positions]")
@@ -74,30 +81,31 @@ void add_load(CLI::App& command, bench::engine_bench& options) {
                   "room for keys and values [what the worst static batch takes]")
       ->check(CLI::Range(1024, 1 << 24))
       ->needs(trace);
-  command.add_option("--sequences", options.sequences, "sequences that run at a time; size of a static batch [32]")
+  const auto take_sequences = [&options](int sequences) { options.at_a_time = sequences; };
+  command
+      .add_option_function<int>("--sequences", take_sequences,
+                                "sequences that run at a time; size of a static batch [32]")
       ->check(CLI::Range(1, 512));
   CLI::Option* const adapters = command
-                                    .add_option("--adapters-on-disk", options.many_adapters.on_disk,
+                                    .add_option("--adapters-on-disk", options.adapters.on_disk,
                                                 "run with so many adapters in a folder of its own")
                                     ->check(CLI::Range(1, 100000));
-  command
-      .add_option("--adapters-in-memory", options.many_adapters.in_memory, "room for so many of these adapters [32]")
+  command.add_option("--adapters-in-memory", options.adapters.in_memory, "room for so many of these adapters [32]")
       ->check(CLI::Range(1, 100000))
       ->needs(adapters);
-  command.add_option("--adapter-rank", options.many_adapters.rank, "rank of these adapters, on all linear layers [8]")
+  command.add_option("--adapter-rank", options.adapters.rank, "rank of these adapters, on all linear layers [8]")
       ->check(CLI::Range(1, 512))
       ->needs(adapters);
   command
-      .add_option("--adapter-skew", options.many_adapters.skew,
+      .add_option("--adapter-skew", options.adapters.skew,
                   "the n-th of these adapters is asked for like n to the power of -SKEW [1]")
       ->check(CLI::Range(0.0, 10.0))
       ->needs(adapters);
 }
 
-void add_engine(CLI::App& command, engine_bench_options& options) {
+void add_engine(CLI::App& command, engine_flags& options) {
   const auto tokens = CLI::Range(1, 1 << 20);
-  bench::engine_bench& engine = options.engine;
-  options.given = &command;
+  bench::model_bench& engine = options.sequences;
   add_model(command, options.model);
   add_quant(command, options.model);
   add_keep(command, options.model);
@@ -118,31 +126,48 @@ void add_engine(CLI::App& command, engine_bench_options& options) {
       ->check(CLI::Range(1, 512))
       ->type_name("N,...")
       ->needs(batches);
-  add_load(command, engine);
-  CLI::Option* const schema = command.add_flag("--schema", engine.constrained, "what answers under a JSON schema cost");
+  add_load(command, options);
+  CLI::Option* const schema =
+      command.add_flag("--schema", options.constrained, "what answers under a JSON schema cost");
   const std::array loads{batches, command.get_option("--trace"), command.get_option("--adapters-on-disk"), schema};
   for (std::size_t i = 0; i < loads.size(); ++i)
     for (std::size_t other = i + 1; other < loads.size(); ++other) loads[i]->excludes(loads[other]);
 }
 
-/// Of flags that are for either of two loads.
-void check_load(const CLI::App& given) {
-  const auto is_given = [&](const char* flag) { return given.get_option(flag)->count() > 0; };
-  if (is_given("--trace") || is_given("--adapters-on-disk")) return;
-  for (const char* flag : {"--requests", "--sequences"})
-    if (is_given(flag)) refuse("{} is for --trace or --adapters-on-disk: add one of them, or leave it out", flag);
+template <class Bench>
+Bench of_many_requests(Bench asked, const engine_flags& flags) {
+  asked.requests = flags.requests.value_or(asked.requests);
+  asked.sequences = flags.at_a_time.value_or(asked.sequences);
+  return asked;
 }
 
-int bench_engine(const engine_bench_options& options) {
-  check_load(*options.given);
-  runtime run(options.model);
-  bench::engine_bench engine = options.engine;
-  engine.device = run.device();
-  engine.kv = run.kv();
+template <class Bench>
+Bench of_one_length(Bench asked, const engine_flags& flags) {
+  asked.prompt = flags.sequences.decode_context;
+  asked.answer = flags.sequences.decode;
+  return asked;
+}
+
+bench::engine_bench bench_of(const engine_flags& flags) {
+  if (!flags.trace.file.empty()) return of_many_requests(flags.trace, flags);
+  if (flags.adapters.on_disk > 0) return of_one_length(of_many_requests(flags.adapters, flags), flags);
+  for (const auto& [flag, is_given] :
+       {std::pair{"--requests", flags.requests.has_value()}, {"--sequences", flags.at_a_time.has_value()}})
+    if (is_given) refuse("{} is for --trace or --adapters-on-disk: add one of them, or leave it out", flag);
+  if (flags.constrained) return of_one_length(bench::constrained_bench(), flags);
+  return flags.sequences;
+}
+
+int bench_engine(const engine_flags& flags) {
+  bench::engine_bench chosen = bench_of(flags);
+  runtime run(flags.model);
   std::optional<interrupt_guard> guard;
-  if (engine.many_adapters.on_disk > 0) guard.emplace();  // it has a folder of them
-  engine.many_adapters.check = check_interrupt;
-  bench::run_engine(run.shared_model(), engine, run.with(), bench::report(options.json, print));
+  if (auto* adapters = std::get_if<bench::adapters_bench>(&chosen)) {
+    guard.emplace();  // it has a folder of them
+    adapters->check = check_interrupt;
+  }
+  bench::run_engine(run.shared_model(), chosen, {.device = run.device(), .kv = run.kv()}, run.with(),
+                    bench::report(flags.json, print));
   return 0;
 }
 

@@ -35,6 +35,14 @@ constexpr const char* help =
     "said,\n"
     "Ctrl-C stops an answer\n";
 
+/// Special tokens of the model, as the head names them.
+struct head_tags {
+  std::string thought_begin, thought_end;  ///< empty: the model has none
+  std::string answer_begin, answer_end;    ///< likewise around what it answers
+
+  thought_tags all() const { return {thought_begin, thought_end, answer_begin, answer_end}; }
+};
+
 class conversation {
  public:
   explicit conversation(const chat_options& options)
@@ -76,16 +84,14 @@ class conversation {
       refuse("{}; troupe submit takes one", why);
     model_ = hello.value("model", std::string());
     has_channels_ = hello.value("has_channels", false);
-    thought_begin_ = hello.value("thought_begin", std::string());
-    thought_end_ = hello.value("thought_end", std::string());
-    answer_begin_ = hello.value("answer_begin", std::string());
-    answer_end_ = hello.value("answer_end", std::string());
+    const auto tag = [&](const char* name) { return hello.value(name, std::string()); };
+    tags_ = {tag("thought_begin"), tag("thought_end"), tag("answer_begin"), tag("answer_end")};
   }
 
   /// Without thoughts that special tokens tell: a template refuses a message that has them, or leaves them in it.
   std::string answer_in(const std::string& said) const {
-    if (has_channels_) return answer_of(said);
-    return thought_begin_.empty() ? said : answer_of(said, {thought_begin_, thought_end_, answer_begin_, answer_end_});
+    if (has_channels_) return without_thoughts(said);
+    return tags_.thought_begin.empty() ? said : without_thoughts(said, tags_.all());
   }
 
   /// "pricing" of "base:pricing@2".
@@ -157,9 +163,8 @@ class conversation {
   std::string adapter_;
   json messages_;
   bool was_refused_ = false, has_channels_ = false;
-  std::string model_;                        ///< the base's name
-  std::string thought_begin_, thought_end_;  ///< special tokens around a thought; empty: the model has none
-  std::string answer_begin_, answer_end_;    ///< likewise around what it answers
+  std::string model_;  ///< the base's name
+  head_tags tags_;
 };
 
 /// Whoever types the messages has seen what was refused; a script has not.

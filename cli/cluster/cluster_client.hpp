@@ -9,18 +9,12 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "actors/messages.hpp"
-#include "cli/cli11_fwd.hpp"
+#include "cli/cluster/connect_options.hpp"
 #include "cli/interrupt.hpp"
 
 namespace troupe {
 
-/// Which cluster a command speaks to.
-struct connect_options {
-  std::string connect;               ///< empty: TROUPE_CONNECT, else tcp://127.0.0.1:7700
-  std::string key;                   ///< empty: TROUPE_KEY, else no encryption
-  bool ignores_environment = false;  ///< then an empty key means no encryption, whatever TROUPE_KEY says
-};
-void add_connect(CLI::App& command, connect_options& options);
+class head_link;
 
 /// A cluster, from outside. Belongs to one thread. When a new head has started it is asked again, so that clients only
 /// see a pause; if none answers for a minute, this throws a runtime_error.
@@ -31,7 +25,7 @@ class cluster_client {
   explicit cluster_client(const connect_options& options, std::function<void()> check = check_interrupt);
   ~cluster_client();
 
-  /// " --connect X --key Y", as far as they were given: for commands that a person is told to type.
+  /// As flags_of.
   const std::string& flags() const;
 
   /// Whether a command may be sent again to a new head, although the old one may have carried it out before it died.
@@ -51,8 +45,7 @@ class cluster_client {
              const std::function<void(std::span<const std::byte>)>& on_piece);
 
  private:
-  class impl;
-  std::unique_ptr<impl> impl_;
+  std::unique_ptr<head_link> link_;
 };
 
 }  // namespace troupe

@@ -9,8 +9,8 @@
 
 #include "base/whole_file.hpp"
 #include "cli/cluster/cluster_client.hpp"
+#include "cli/cluster/collect_job.hpp"
 #include "cli/cluster/status_view.hpp"
-#include "cli/cluster/submit_file.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/train/loss_curve.hpp"

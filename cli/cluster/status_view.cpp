@@ -11,7 +11,6 @@
 #include "base/size_text.hpp"
 #include "cli/display_pace.hpp"
 #include "cli/table.hpp"
-#include "cluster/journal/job.hpp"
 
 namespace troupe {
 namespace {
@@ -74,8 +73,7 @@ std::string finished(const table_rows& all) {
 
 /// Running jobs come first, then waiting ones, then those that are over.
 int order_of(const json& job) {
-  const std::string state = text_of(job, "state");
-  return state == "running" ? 0 : is_finished(state) ? 2 : 1;
+  return state_of(job) == job_state::running ? 0 : is_over(job) ? 2 : 1;
 }
 
 /// How long ago it was made. The head's clock may be ahead of ours.
@@ -93,7 +91,7 @@ std::array<std::string, 4> batch_cells(const json& job) {
 }
 std::array<std::string, 4> tune_cells(const json& job) {
   const double loss = number_of(job, "loss");
-  const bool is_done = text_of(job, "state") == "succeeded";
+  const bool is_done = state_of(job) == job_state::succeeded;
   return {is_done ? "100%" : share(number_of(job, "step"), number_of(job, "steps")), "-", "-",
           loss > 0 ? fmt::format("{:.4f}", loss) : "-"};
 }
@@ -166,6 +164,15 @@ std::string placement_problem(const json& status) {
 }
 
 }  // namespace
+
+std::optional<job_state> state_of(const json& job) {
+  return job_state_of(text_of(job, "state"));
+}
+
+bool is_over(const json& job) {
+  const auto state = state_of(job);
+  return state && is_finished(*state);
+}
 
 std::string adapters_table(const json& adapters) {
   table_rows all{{"ADAPTER", "STATE", "ANSWERS", "RANK", "MEMORY", "SHA256"}};

@@ -1,11 +1,20 @@
 #pragma once
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "cluster/journal/job.hpp"
+
 namespace troupe {
+
+/// Of a job as the cluster describes it; nothing if it is in a state that this program does not know, as of a newer
+/// cluster.
+std::optional<job_state> state_of(const nlohmann::ordered_json& job);
+/// Such a state counts as one that is not over.
+bool is_over(const nlohmann::ordered_json& job);
 
 // Each as a table; the empty text where there is nothing to show.
 std::string adapters_table(const nlohmann::ordered_json& adapters);

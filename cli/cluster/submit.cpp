@@ -5,11 +5,13 @@
 #include "actors/requests/sampling_fields.hpp"
 #include "base/error.hpp"
 #include "cli/cluster/cluster_client.hpp"
+#include "cli/cluster/collect_job.hpp"
 #include "cli/cluster/submit_file.hpp"
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/model/sampling_options.hpp"
 #include "cli/output.hpp"
+#include "model/text/chat_messages.hpp"
 
 namespace troupe {
 namespace {
@@ -45,10 +47,7 @@ client_request request_of(const submit_options& options, const sampling_params& 
     request.text = *prompt;
     return request;
   }
-  auto messages = json::array();
-  if (!system.empty()) messages.push_back({{"role", "system"}, {"content", system}});
-  messages.push_back({{"role", "user"}, {"content", *prompt}});
-  request.messages = json_line(messages);
+  request.messages = json_line(chat_of(system, *prompt));
   return request;
 }
 

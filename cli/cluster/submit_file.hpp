@@ -20,10 +20,5 @@ struct file_submission {
 
 /// Runs to the end. Returns the job as the cluster describes it.
 nlohmann::ordered_json submit_file(cluster_client& cluster, const file_submission& submission);
-/// The same for a job that was made before: goes on where `out` ends.
-nlohmann::ordered_json collect_job(cluster_client& cluster, const std::string& id, const std::filesystem::path& out);
-
-/// Throws a runtime_error unless the job that these returned has an answer for each line.
-void check_answered(const nlohmann::ordered_json& job, const std::filesystem::path& out);
 
 }  // namespace troupe

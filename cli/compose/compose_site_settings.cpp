@@ -6,7 +6,6 @@
 #include <cstdlib>
 
 #include "actors/replicas/supervisor_settings.hpp"
-#include "base/blocks.hpp"
 #include "cli/compose/node_log.hpp"
 #include "cli/compose/worker_speed.hpp"
 #include "cli/program_id.hpp"
@@ -14,10 +13,7 @@
 #include "cluster/launch/machine.hpp"
 #include "cluster/placement/memory_shares.hpp"
 #include "model/arch/device.hpp"
-#include "model/arch/expert_routes.hpp"
-#include "model/arch/kv_storage.hpp"
-#include "model/arch/latent_places.hpp"
-#include "model/ops/kernels.hpp"
+#include "model/arch/model_memory.hpp"
 
 namespace troupe {
 namespace {
@@ -31,64 +27,28 @@ curve_keys keys_of(const cluster_config& config) {
   return at_key(config, "cluster.keys", [&] { return read_cluster_keys(*config.keys); });
 }
 
-std::uint64_t bytes_of(const matrix_view& w) {
-  return w.weights ? packed_bytes(w.kind, w.outs, w.ins).total() : 0;
-}
-
-/// Roughly: the rows between a layer's parts, those that wait to be sent, what attention is lent, logits.
-std::uint64_t pass_bytes_of(const node_site& site) {
+model_shape shape_of(const node_site& site) {
   const model_config& model = site.model->config;
   const scheduler_settings& of = site.config.scheduler;
-  const std::int64_t queries = model.heads * (model.attention_gate ? 2 : 1);  // with their gates
-  const std::int64_t convolved = model.mixes_by(mixer_kind::convolution) ? 4 * model.hidden : 0;
-  const std::int64_t of_heads = 2 * (queries * model.widest_head() + model.widest_keys());
-  const std::int64_t of_tokens = (model.layers + 1) * model.layer_embedding;
-  const latent_config& latent = model.latent;
-  const std::int64_t of_latent = latent.query_rank + model.heads * (latent.query() + latent.value);
-  const std::int64_t row = 6 * model.hidden + of_heads + of_latent + model.delta.channels() + 2 * model.delta.values() +
-                           convolved + of_tokens;
-  const std::int64_t experts = expert_routes::most_places(model, of.max_batch_tokens) * (model.hidden + 2 * model.ffn);
-  const std::int64_t mlp = of.max_batch_tokens * 2 * model.widest_mlp() + (model.experts.count > 0 ? experts : 0);
-  const std::int64_t logits = of.max_sequences * (1 + std::int64_t{site.config.model.lookup_tokens}) * model.vocab_size;
-  const std::int64_t parts = most_latent_places(model) * std::max(latent.plain, latent.rank);
-  const std::int64_t scratch = parts + site.threads * attention_scratch(site.context, model.widest_head());
-  return static_cast<std::uint64_t>(of.max_batch_tokens * row + mlp + logits + scratch) * sizeof(float);
-}
-
-/// Of one token in the layer that keeps most; of a model that one worker has whole in the mean layer.
-std::uint64_t kv_bytes_of(const model_config& model, kv_kind kind) {
-  const auto of_token = [](std::int64_t bytes) { return static_cast<std::uint64_t>(ceil_div(bytes, block_tokens)); };
-  if (model.is_one_stage()) return of_token(ceil_div(kv_storage::bytes_per_block(model, kind), model.layers));
-  std::int64_t most = 0;
-  for (std::int64_t layer = 0; layer < model.layers; ++layer)
-    most = std::max(most, kv_storage::bytes_per_block(model, layer, kind));
-  return of_token(most);
-}
-
-model_shape shape_of(const node_site& site) {
-  const loaded_model& model = *site.model;
+  const weight_sizes weights = weight_bytes(*site.model);
   model_shape shape;
-  shape.layers = static_cast<int>(model.config.layers);
-  for (const layer_weights& layer : model.layers) {  // of a mixture some may be smaller
-    std::uint64_t bytes = 0;
-    layer.each_matrix([&](const matrix_view& w) { bytes += bytes_of(w); });
-    shape.layer_bytes = std::max(shape.layer_bytes, bytes);
-  }
-  shape.embedding_bytes = bytes_of(model.embeddings);
-  if (model.config.layer_embedding > 0)
-    shape.layer_bytes += (bytes_of(model.token_embeddings) + bytes_of(model.token_projection)) /
-                         static_cast<std::uint64_t>(shape.layers);
-  shape.head_bytes = bytes_of(model.head);
-  shape.tied = model.head.weights == model.embeddings.weights;
-  shape.kv_heads = static_cast<int>(model.config.kv_heads);
-  shape.kv_bytes = kv_bytes_of(model.config, site.kv);
-  shape.pass_bytes = pass_bytes_of(site);
+  shape.layers = static_cast<int>(model.layers);
+  shape.layer_bytes = weights.layer;
+  shape.embedding_bytes = weights.embedding;
+  shape.head_bytes = weights.head;
+  shape.tied = weights.tied;
+  shape.kv_heads = static_cast<int>(model.kv_heads);
+  shape.kv_bytes = most_kv_bytes_of_token(model, site.kv);
+  shape.pass_bytes = pass_bytes(model, {.rows = of.max_batch_tokens,
+                                        .sequences = of.max_sequences,
+                                        .guesses = site.config.model.lookup_tokens,
+                                        .context = site.context,
+                                        .threads = site.threads});
   shape.adapter_bytes = site.config.adapters.memory;
-  if (!model.config.keeps_states()) return shape;
-  const scheduler_settings& of = site.config.scheduler;
-  for (std::int64_t layer = 0; layer < model.config.layers; ++layer)
+  if (!model.keeps_states()) return shape;
+  for (std::int64_t layer = 0; layer < model.layers; ++layer)
     shape.state_bytes.push_back(
-        static_cast<std::uint64_t>((of.max_sequences + of.kept_beginnings) * model.config.state_bytes(layer)));
+        static_cast<std::uint64_t>((of.max_sequences + of.kept_beginnings) * model.state_bytes(layer)));
   return shape;
 }
 

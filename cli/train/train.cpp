@@ -1,10 +1,16 @@
 #include <array>
+#include <cmath>
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
 #include "base/field_error.hpp"
+#include "base/number_in.hpp"
 #include "base/paths.hpp"
 #include "cli/commands.hpp"
 #include "cli/standard_input.hpp"
@@ -27,6 +33,45 @@ void add_data_options(CLI::App& own, training_flags& options) {
       ->type_name("N");
 }
 
+/// "PATTERN=VALUE" of each, as its halves. Refuses what is none, by the flag.
+std::vector<std::pair<std::string, double>> read_patterns(const std::vector<std::string>& texts,
+                                                          std::string_view flag) {
+  std::vector<std::pair<std::string, double>> patterns;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.rfind('=');
+    const auto value =
+        equals == std::string::npos ? std::nullopt : number_in<double>(std::string_view(text).substr(equals + 1));
+    if (!value || !std::isfinite(*value)) refuse("{}: '{}' is not PATTERN=NUMBER", flag, text);
+    patterns.emplace_back(text.substr(0, equals), *value);
+  }
+  return patterns;
+}
+
+std::vector<std::pair<std::string, std::int64_t>> read_ranks(const std::vector<std::string>& texts) {
+  std::vector<std::pair<std::string, std::int64_t>> ranks;
+  for (const auto& [pattern, rank] : read_patterns(texts, "--rank-of")) {
+    if (!(rank >= 1 && rank <= most_adapter_rank && rank == std::floor(rank)))
+      refuse("--rank-of: {}={}: use a whole number from 1 to {}", pattern, rank, most_adapter_rank);
+    ranks.emplace_back(pattern, static_cast<std::int64_t>(rank));
+  }
+  return ranks;
+}
+
+void add_pattern_options(CLI::App& own, factor_rules& factors) {
+  const auto take_ranks = [&](const std::vector<std::string>& texts) { factors.rank_pattern = read_ranks(texts); };
+  const auto take_alphas = [&](const std::vector<std::string>& texts) {
+    factors.alpha_pattern = read_patterns(texts, "--alpha-of");
+  };
+  own.add_option_function<std::vector<std::string>>(
+         "--rank-of", take_ranks,
+         "another rank for layers: PATTERN is a regular expression for the end of their names, as in q_proj=4; may "
+         "be repeated")
+      ->type_name("PATTERN=N");
+  own.add_option_function<std::vector<std::string>>(
+         "--alpha-of", take_alphas, "another alpha for layers, by PATTERN as of --rank-of; may be repeated")
+      ->type_name("PATTERN=X");
+}
+
 void add_adapter_options(CLI::App& own, training_flags& options) {
   own.add_option("--adapter", options.adapter,
                  "the name to publish it as; with --local: a folder for it, as PEFT writes it")
@@ -41,31 +86,28 @@ void add_adapter_options(CLI::App& own, training_flags& options) {
                  "linear layers to adapt: names, or patterns as of --rank-of [all-linear]")
       ->type_name("NAME")
       ->delimiter(',');
-  own.add_option(
-         "--rank-of", options.rank_patterns,
-         "another rank for layers: PATTERN is a regular expression for the end of their names, as in q_proj=4; may "
-         "be repeated")
-      ->type_name("PATTERN=N");
-  own.add_option("--alpha-of", options.alpha_patterns,
-                 "another alpha for layers, by PATTERN as of --rank-of; may be repeated")
-      ->type_name("PATTERN=X");
+  add_pattern_options(own, options.lora.factors);
 }
 
 void add_run_options(CLI::App& own, training_flags& options) {
   training_options& run = options.run;
+  const auto take_schedule = [&run](const std::string& name) { run.schedule = schedule_from_name(name); };
+  const auto take_precision = [&run](const std::string& name) { run.precision = precision_from_name(name); };
   own.add_option("--epochs", run.epochs, "times that the data is seen [1]")->type_name("N");
   own.add_option("--steps", run.most_steps, "steps instead of epochs")->type_name("N");
   own.add_option("--lr", run.rate, "learning rate [1e-4]");
-  own.add_option("--schedule", options.schedule, "constant, linear or cosine [cosine]");
+  own.add_option_function<std::string>("--schedule", take_schedule, "constant, linear or cosine [cosine]");
   own.add_option("--warmup", run.warmup, "steps in which the rate rises [0]")->type_name("N");
   own.add_option("--batch", run.batch_rows, "rows of one pass [4]")->type_name("N");
   own.add_option("--accumulate", run.accumulation, "passes of one step [1]")->type_name("N");
   own.add_option("--decay", run.adam.weight_decay, "weight decay [0]");
   own.add_option("--clip", run.adam.clip, "the gradients' norm is cut to this; 0: never [1]");
   own.add_option("--seed", run.seed, "what everything random is drawn from [0]");
-  own.add_option("--precision", options.precision,
-                 "of products with quantized weights: served (8 bits), fine (16 bits) or exact (f32) [fine]");
-  own.add_flag("--low-memory", options.low_memory, "compute activations again instead of keeping them");
+  own.add_option_function<std::string>(
+      "--precision", take_precision,
+      "of products with quantized weights: served (8 bits), fine (16 bits) or exact (f32) [fine]");
+  own.add_flag_callback(
+      "--low-memory", [&run] { run.keep_activations = false; }, "compute activations again instead of keeping them");
   own.add_option("--validate-every", options.validate_every, "steps [an epoch]")->type_name("N");
   own.add_option("--checkpoint-every", options.checkpoint_every,
                  "steps, besides those by time: every minute, or as the cluster says")
@@ -107,32 +149,43 @@ void check_local_flags(const CLI::App& own, const training_flags& flags) {
   if (!flags.init.empty()) refuse_flags(own, init_flags, "is that of the adapter of --init: leave one of them out");
 }
 
-/// What a cluster is asked for, without the names of the data's files.
-training_spec spec_of(const training_flags& asked, bool best, std::int64_t trainers) {
-  if (trainers > asked.run.accumulation)
-    refuse("--trainers {} share the passes of a step, and it has {}: add --accumulate {}", trainers,
-           asked.run.accumulation, trainers);
-  training_flags chosen = settled(asked);
-  training_spec spec;
-  spec.adapter = std::move(chosen.adapter);
-  spec.publish_best = best;
-  spec.validate_every = chosen.validate_every;
-  spec.checkpoint_every = chosen.checkpoint_every;
-  spec.trainers = trainers;
-  spec.lora = std::move(chosen.lora);
-  spec.run = std::move(chosen.run);
-  return spec;
-}
-
 struct train_options {
   training_flags flags;
-  cluster_training cluster;
-  bool best = false;
+  connect_options cluster;
+  std::string data_name;  ///< what people know the data by; empty: the file's name
+  bool follow = false, best = false;
   std::int64_t trainers = 1;
 };
 
-int train_by(const CLI::App& own, train_options options) {
-  training_flags& flags = options.flags;
+/// What a cluster is asked for, without the names of the data's files.
+training_spec spec_of(const train_options& asked) {
+  const training_flags& flags = asked.flags;
+  if (asked.trainers > flags.run.accumulation)
+    refuse("--trainers {} share the passes of a step, and it has {}: add --accumulate {}", asked.trainers,
+           flags.run.accumulation, asked.trainers);
+  training_spec spec;
+  spec.adapter = flags.adapter;
+  spec.publish_best = asked.best;
+  spec.validate_every = flags.validate_every;
+  spec.checkpoint_every = flags.checkpoint_every;
+  spec.trainers = asked.trainers;
+  spec.lora = flags.lora;
+  spec.run = flags.run;
+  return spec;
+}
+
+cluster_training cluster_training_of(const train_options& asked) {
+  return {.cluster = asked.cluster,
+          .data = asked.flags.data,
+          .validation = asked.flags.validation,
+          .data_name = asked.data_name,
+          .spec = spec_of(asked),
+          .follow = asked.follow,
+          .json = asked.flags.json};
+}
+
+int train_by(const CLI::App& own, const train_options& options) {
+  const training_flags& flags = options.flags;
   check_amounts(own, flags.run);
   if (!flags.model.path.empty()) {
     check_local_flags(own, flags);
@@ -140,23 +193,18 @@ int train_by(const CLI::App& own, train_options options) {
   }
   refuse_flags(own, local_flags, "needs --local MODEL: a cluster trains adapters of its own model");
   if (flags.adapter.empty()) refuse("the adapter has no name: --adapter NAME");
-  cluster_training& cluster = options.cluster;
-  cluster.data = flags.data;
-  cluster.validation = flags.validation;
-  cluster.json = flags.json;
-  cluster.spec = spec_of(flags, options.best, options.trainers);
-  return train_in_cluster(cluster);
+  return train_in_cluster(cluster_training_of(options));
 }
 
 /// What comes through standard input is read several times, so it becomes a file.
 int train(const CLI::App& own, train_options options) {
   std::string& data = options.flags.data;
-  if (data != "-") return train_by(own, std::move(options));
+  if (data != "-") return train_by(own, options);
   const file_descriptor kept = keep_standard_input();
   const std::string path = data = fmt::format("/proc/self/fd/{}", kept.number());
-  options.cluster.data_name = standard_input_name;
+  options.data_name = standard_input_name;
   try {
-    return train_by(own, std::move(options));
+    return train_by(own, options);
   } catch (const field_error&) {
     throw;
   } catch (const input_error& error) {
@@ -171,8 +219,8 @@ void add_train(CLI::App& program, command& chosen) {
   training_flags* options = &all->flags;
   CLI::App& own = *program.add_subcommand("train", "Train an adapter in a cluster, or here; or a small model whole");
   own.add_option("--local", options->model.path, "train here, without a cluster: the base model")->type_name("MODEL");
-  add_connect(own, all->cluster.cluster);
-  own.add_flag("--follow", all->cluster.follow, "show how it goes until it is over");
+  add_connect(own, all->cluster);
+  own.add_flag("--follow", all->follow, "show how it goes until it is over");
   own.add_flag("--best", all->best, "publish the weights that did best with what was held out, not the last ones");
   own.add_option("--trainers", all->trainers, "trainers that share the passes of a step, if there are so many [1]")
       ->type_name("N");

@@ -16,6 +16,7 @@
 #include "base/sha256.hpp"
 #include "base/to_size.hpp"
 #include "base/utf8.hpp"
+#include "cli/cluster/status_view.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
@@ -137,10 +138,11 @@ class follower {
 /// `flags`: those that name the cluster. `chat`: " --chat" if its data were chats.
 int report(const json& job, const std::string& flags, const std::string& chat, bool as_json) {
   if (as_json) print_json(job);
-  const std::string id = job.value("id", ""), state = job.value("state", "");
-  if (state == "failed") throw std::runtime_error(fmt::format("{}: failed: {}", id, job.value("error", "")));
-  if (state == "cancelled") throw std::runtime_error(id + ": was cancelled");
-  if (state == "paused")
+  const std::string id = job.value("id", "");
+  const auto state = state_of(job);
+  if (state == job_state::failed) throw std::runtime_error(fmt::format("{}: failed: {}", id, job.value("error", "")));
+  if (state == job_state::cancelled) throw std::runtime_error(id + ": was cancelled");
+  if (state == job_state::paused)
     throw std::runtime_error(fmt::format("{0}: is paused: troupe jobs resume {0}{1} lets it go on", id, flags));
   if (as_json) return 0;
   const std::string version = job.value("result", ""), name = version.substr(0, version.rfind('@'));
@@ -161,7 +163,7 @@ int follow_training(cluster_client& cluster, const std::string& id, bool as_json
   follower job(cluster, id, as_json);
   try {
     json now = job.look();
-    while (!is_finished(now.value("state", "")) && now.value("state", "") != "paused") {
+    while (!is_over(now) && state_of(now) != job_state::paused) {
       check_interrupt();
       std::this_thread::sleep_for(follow_interval);
       now = job.look();

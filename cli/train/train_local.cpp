@@ -2,16 +2,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <fstream>
 #include <optional>
-#include <string_view>
 
 #include <nlohmann/json.hpp>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
-#include "base/number_in.hpp"
 #include "base/paths.hpp"
 #include "base/whole_file.hpp"
 #include "cli/interrupt.hpp"
@@ -48,23 +45,11 @@ void check(const training_flags& o) {
            unfinished ? "go on with --resume, " : "");
 }
 
-/// "PATTERN=VALUE" of each, as its halves. Refuses what is none, by the flag.
-std::vector<std::pair<std::string, double>> read_patterns(const std::vector<std::string>& texts,
-                                                          std::string_view flag) {
-  std::vector<std::pair<std::string, double>> patterns;
-  for (const std::string& text : texts) {
-    const std::size_t equals = text.rfind('=');
-    const auto value =
-        equals == std::string::npos ? std::nullopt : number_in<double>(std::string_view(text).substr(equals + 1));
-    if (!value || !std::isfinite(*value)) refuse("{}: '{}' is not PATTERN=NUMBER", flag, text);
-    patterns.emplace_back(text.substr(0, equals), *value);
-  }
-  return patterns;
-}
-
-/// With the settings that depend on the model that is trained.
-training_options run_of(const training_flags& o, const train_subject& what) {
+/// With the settings that depend on this process, and on the model that is trained.
+training_options run_of(const training_flags& o, const device_id& device, const train_subject& what) {
   training_options run = o.run;
+  run.device = device;
+  run.between = [] { check_interrupt(); };
   run.row_length = std::min(run.row_length, what.model().config.context);
   run.subject = what.identity();
   if (!o.init.empty()) run.init = "the adapter " + o.init;
@@ -231,29 +216,13 @@ void print_outcome(const nlohmann::ordered_json& outcome, bool json) {
 
 }  // namespace
 
-training_flags settled(training_flags o) {
-  o.run.device = device_of(o.model);
-  o.run.schedule = schedule_from_name(o.schedule);
-  o.run.precision = precision_from_name(o.precision);
-  o.run.keep_activations = !o.low_memory;
-  o.run.between = [] { check_interrupt(); };
-  o.lora.factors.rank_pattern.clear();
-  for (const auto& [pattern, rank] : read_patterns(o.rank_patterns, "--rank-of")) {
-    if (!(rank >= 1 && rank <= most_adapter_rank && rank == std::floor(rank)))
-      refuse("--rank-of: {}={}: use a whole number from 1 to {}", pattern, rank, most_adapter_rank);
-    o.lora.factors.rank_pattern.emplace_back(pattern, static_cast<std::int64_t>(rank));
-  }
-  o.lora.factors.alpha_pattern = read_patterns(o.alpha_patterns, "--alpha-of");
-  return o;
-}
-
-int train_locally(const training_flags& asked) {
-  check(asked);
-  const training_flags options = settled(asked);
+int train_locally(const training_flags& options) {
+  check(options);
+  const device_id device = device_of(options.model);
   thread_pool pool(thread_count(options.model));
   const compute with{pool, kernels()};
   const auto what = make_train_subject(options, pool);
-  const training_options chosen = run_of(options, *what);
+  const training_options chosen = run_of(options, device, *what);
   const data_format format = data_format_of(options.model.path, what->model().config, chosen.row_length);
   const training_data data = read_training_data(options.data, format);
   note_losses(data.losses, format, "");

@@ -1,7 +1,6 @@
 #pragma once
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "cli/model/model_options.hpp"
 #include "model/train/parameters/lora_parameters.hpp"
@@ -18,10 +17,7 @@ struct training_flags {
   std::string init;     ///< an adapter to start from
   bool full = false, fresh = false;
   lora_options lora;
-  std::vector<std::string> rank_patterns, alpha_patterns;  ///< "PATTERN=VALUE"
-  training_options run;
-  std::string schedule = "cosine", precision = "fine";
-  bool low_memory = false;
+  training_options run;  ///< without the device, which `model` names
   std::int64_t validate_every = 0;
   std::int64_t checkpoint_every = 0;  ///< steps; 0: only by time
   bool resume = false, force = false, json = false, keep_checkpoint = false;
@@ -30,10 +26,7 @@ struct training_flags {
   const std::string& folder() const { return full ? out : adapter; }  ///< that is written here
 };
 
-/// With the texts of the flags turned into what the run and the adapter take. Refuses what is none, by the flag.
-training_flags settled(training_flags asked);
-
 /// Trains in this process, and shows how it goes. Ctrl-C leaves a checkpoint.
-int train_locally(const training_flags& asked);
+int train_locally(const training_flags& options);
 
 }  // namespace troupe

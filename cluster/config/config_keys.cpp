@@ -128,8 +128,8 @@ std::vector<std::string_view> names_of(const Keys& keys) {
   const auto meant = nearest(entry.key, known);
   const std::string remedy =
       meant.empty() ? fmt::format("known are {}", fmt::join(known, ", ")) : fmt::format("did you mean \"{}\"?", meant);
-  detail::refuse_at(config, entry.place,
-                    fmt::format("unknown key \"{}\"{}: {}", entry.key.substr(0, 80), where, remedy));
+  detail::refuse_place(config, entry.place,
+                       fmt::format("unknown key \"{}\"{}: {}", entry.key.substr(0, 80), where, remedy));
 }
 
 template <class Section, class Keys>
@@ -154,12 +154,12 @@ void remember_places(cluster_config& config, const setting& content, const std::
 void read_node(cluster_config& config, const setting& content) {
   node_config node;
   read_section(config, content, "[[node]]", node_keys, node);
-  if (node.name.empty()) detail::refuse_at(config, content.place, "the node has no name: name = \"w0\"");
+  if (node.name.empty()) detail::refuse_place(config, content.place, "the node has no name: name = \"w0\"");
   if (const auto* twin = config.find(node.name)) {
     const auto& entries = std::get<setting::table>(content.content);
     const auto entry = std::find_if(entries.begin(), entries.end(), [](const auto& e) { return e.key == "name"; });
-    detail::refuse_at(config, entry->value.place,
-                      fmt::format("there are two nodes with the name \"{}\": rename one", twin->name));
+    detail::refuse_place(config, entry->value.place,
+                         fmt::format("there are two nodes with the name \"{}\": rename one", twin->name));
   }
   config.places.emplace("node", content.place);
   remember_places(config, content, "node." + node.name);

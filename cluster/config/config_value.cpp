@@ -72,12 +72,12 @@ std::string in_quotes(std::string_view text) {
 
 }  // namespace
 
-void refuse_at(const cluster_config& config, config_place at, std::string_view problem, std::string_view key) {
+void refuse_place(const cluster_config& config, config_place at, std::string_view problem, std::string_view key) {
   throw config_error(fmt::format("{}:{}:{}", config.label, at.line, at.column), key, problem);
 }
 
 void config_value::refuse(std::string_view problem) const {
-  refuse_at(into_, content_.place, fmt::format("{} {}", key_, problem), key_);
+  refuse_place(into_, content_.place, fmt::format("{} {}", key_, problem), key_);
 }
 
 void config_value::refuse_type(std::string_view wanted) const {
@@ -170,7 +170,7 @@ std::vector<preloaded_adapter> config_value::preloaded() const {
     }
     const auto before = std::ranges::find(adapters, adapter.name, &preloaded_adapter::name);
     if (before != adapters.end() && before->folder != adapter.folder)
-      refuse_at(into_, content_.place, fmt::format("adapter {} has two folders: give one", adapter.name), key_);
+      refuse_place(into_, content_.place, fmt::format("adapter {} has two folders: give one", adapter.name), key_);
     adapters.push_back(std::move(adapter));
   }
   return adapters;

@@ -53,7 +53,7 @@ class config_value {
 };
 
 /// Throws config_error: `label:line:column: problem`.
-[[noreturn]] void refuse_at(const cluster_config& config, config_place at, std::string_view problem,
-                            std::string_view key = {});
+[[noreturn]] void refuse_place(const cluster_config& config, config_place at, std::string_view problem,
+                               std::string_view key = {});
 
 }  // namespace troupe::detail

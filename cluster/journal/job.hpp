@@ -30,10 +30,10 @@ struct job_spec {
 /// states, and the number after the last one for removed jobs.
 enum class job_state : std::uint8_t { receiving, queued, running, succeeded, failed, cancelled, paused };
 std::string_view name_of(job_state state);  ///< "receiving" …
+std::optional<job_state> job_state_of(std::string_view name);
 constexpr bool is_finished(job_state state) {
   return state == job_state::succeeded || state == job_state::failed || state == job_state::cancelled;
 }
-bool is_finished(std::string_view name);  ///< of a state
 
 struct job_info {
   job_spec spec;

@@ -112,10 +112,10 @@ std::string_view name_of(job_state state) {
   return state_names[to_size(state)];
 }
 
-bool is_finished(std::string_view name) {
+std::optional<job_state> job_state_of(std::string_view name) {
   for (std::size_t i = 0; i < state_names.size(); ++i)
-    if (state_names[i] == name) return is_finished(static_cast<job_state>(i));
-  return false;
+    if (state_names[i] == name) return static_cast<job_state>(i);
+  return {};
 }
 
 journal::journal(options chosen) : options_(std::move(chosen)), db_(open(options_)) {}

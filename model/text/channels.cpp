@@ -151,7 +151,7 @@ void channel_reader::add(std::string_view text, said_text& to) {
   into += text;
 }
 
-std::string answer_of(std::string_view said) {
+std::string without_thoughts(std::string_view said) {
   channel_reader reader;
   std::string answer = reader.push(said).answer;
   return answer += reader.finish().answer;

@@ -47,6 +47,6 @@ class channel_reader {
 };
 
 /// A whole answer without its thoughts.
-std::string answer_of(std::string_view said);
+std::string without_thoughts(std::string_view said);
 
 }  // namespace troupe

@@ -11,6 +11,7 @@
 #include "model/chat/chat_template.hpp"
 #include "model/formats/json_input.hpp"
 #include "model/text/chat_messages.hpp"
+#include "model/text/chat_repairs.hpp"
 #include "model/text/template_habits.hpp"
 
 namespace troupe {
@@ -64,80 +65,6 @@ void check_roles(const json& messages, const std::string& source) {
       refuse("messages[{}].role is {}: use system, user, assistant or tool", i,
              text.size() > longest_shown ? "a long text" : role.dump());
   }
-}
-
-/// Leaves out arguments that are no JSON. False if there are none.
-bool drop_cut_arguments(json& messages, json&) {
-  bool any = false;
-  for (json& message : messages) {
-    if (!message.contains("tool_calls")) continue;
-    for (json& call : message["tool_calls"])
-      if (json& arguments = call["function"]["arguments"]; arguments.is_string()) {
-        arguments = json::object();
-        any = true;
-      }
-  }
-  return any;
-}
-
-/// Puts what a user says behind results into the last of them: where roles have to alternate, results do not count.
-/// False if nobody does.
-bool add_questions_to_results(json& messages, json&) {
-  json added = json::array();
-  for (json& message : messages) {
-    if (message["role"] != "user" || added.empty() || added.back()["role"] != "tool") {
-      added.push_back(std::move(message));
-      continue;
-    }
-    auto& result = added.back()["content"].get_ref<std::string&>();
-    if (!result.empty()) result += '\n';
-    result += message["content"].get_ref<const std::string&>();
-  }
-  const bool any = added.size() < messages.size();
-  messages = std::move(added);
-  return any;
-}
-
-/// Puts arguments as the API has them, for templates that add them to a text. False if there are none.
-bool close_arguments(json& messages, json&) {
-  bool any = false;
-  for (json& message : messages) {
-    if (!message.contains("tool_calls")) continue;
-    for (json& call : message["tool_calls"])
-      if (json& arguments = call["function"]["arguments"]; arguments.is_structured()) {
-        arguments = arguments.dump();
-        any = true;
-      }
-  }
-  return any;
-}
-
-/// The API asks neither for a tool's description nor for its parameters. False if no tool lacks any.
-bool complete_tools(json&, json& tools) {
-  bool any = false;
-  const auto complete = [&](json& function, const char* key, const json& otherwise) {
-    json& value = function[key];
-    if (!value.is_null()) return;
-    value = otherwise;
-    any = true;
-  };
-  for (json& tool : tools) {
-    if (!tool.is_object() || !tool.contains("function") || !tool["function"].is_object()) continue;
-    complete(tool["function"], "description", "");
-    complete(tool["function"], "parameters", {{"type", "object"}, {"properties", json::object()}});
-  }
-  return any;
-}
-
-/// What may help where a template refuses a chat.
-constexpr std::array repairs{drop_cut_arguments, add_questions_to_results, close_arguments, complete_tools};
-constexpr unsigned all_repairs = (1u << repairs.size()) - 1;
-
-/// A bit of `which` for each. False if there is nothing to be repaired by one of them.
-bool apply_repairs(unsigned which, json& messages, json& tools) {
-  for (std::size_t i = 0; i < repairs.size(); ++i)
-    if ((which >> i & 1) != 0 && !repairs[i](messages, tools)) return false;
-  return true;
 }
 
 /// Stands behind the last message's text, with a space, while a template is rendered: so the text's end is found again.
@@ -228,10 +155,7 @@ bool chat_format::can_render(const prepared_chat& chat) const {
 }
 
 std::string chat_format::render(std::string_view system, std::string_view message) const {
-  json messages = json::array();
-  if (!system.empty()) messages.push_back({{"role", "system"}, {"content", system}});
-  messages.push_back({{"role", "user"}, {"content", message}});
-  const json no_tools;
+  const json messages = chat_of(system, message), no_tools;
   return render_prepared({messages, no_tools});
 }
 

@@ -160,4 +160,11 @@ void prepare_messages(json& messages) {
   name_results(messages);
 }
 
+json chat_of(std::string_view system, std::string_view message) {
+  json messages = json::array();
+  if (!system.empty()) messages.push_back({{"role", "system"}, {"content", system}});
+  messages.push_back({{"role", "user"}, {"content", message}});
+  return messages;
+}
+
 }  // namespace troupe

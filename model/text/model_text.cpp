@@ -8,7 +8,7 @@
 namespace troupe {
 namespace {
 
-class reads_nothing final : public detail::text_model {
+class reads_nothing final : public detail::text_encoder {
   void encode(std::string_view, bool, bool, std::vector<token_id>&) const override {}
 };
 

@@ -8,6 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "model/text/chat_repairs.hpp"
+
 namespace troupe {
 namespace {
 
@@ -21,13 +23,11 @@ void write_calls_for(const std::string& source, json& messages) {
       (source.find("['content'] is none") != source.npos && source.find("['content'] == ''") == source.npos) ||
       source.find("contain_content") != source.npos;
   const bool wants_text = source.find("['arguments'] +") != source.npos;
-  if (!wants_no_content && !wants_text) return;
+  if (wants_text) close_arguments(messages);
+  if (!wants_no_content) return;
   for (json& message : messages) {
     if (!message.contains("tool_calls")) continue;
-    if (json& content = message["content"]; wants_no_content && content == "") content = nullptr;
-    for (json& call : message["tool_calls"])
-      if (json& arguments = call["function"]["arguments"]; wants_text && arguments.is_structured())
-        arguments = arguments.dump();
+    if (json& content = message["content"]; content == "") content = nullptr;
   }
 }
 

@@ -132,7 +132,7 @@ void thought_reader::read_answer(said& to) {
   to.answer += std::exchange(held_, {});
 }
 
-std::string answer_of(std::string_view said, const thought_tags& tags) {
+std::string without_thoughts(std::string_view said, const thought_tags& tags) {
   thought_reader reader(tags);
   std::string answer = reader.push(said).answer;
   return answer += reader.finish().answer;

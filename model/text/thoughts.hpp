@@ -57,6 +57,6 @@ class thought_reader {
 };
 
 /// A whole answer without the thought that it begins with.
-std::string answer_of(std::string_view said, const thought_tags& tags);
+std::string without_thoughts(std::string_view said, const thought_tags& tags);
 
 }  // namespace troupe

@@ -8,7 +8,7 @@
 namespace troupe::detail {
 
 /// Normalize, cut at the added tokens that are looked for in normalized text, cut into words, merge each word.
-class bpe_model final : public text_model {
+class bpe_model final : public text_encoder {
  public:
   bpe_model(normalizer normalize, added_token_splitter added, pre_tokenizer cut, bpe merge)
       : normalize_(std::move(normalize)), added_(std::move(added)), cut_(std::move(cut)), merge_(std::move(merge)) {}

@@ -13,7 +13,7 @@ namespace {
 
 using processor = sentencepiece::SentencePieceProcessor;
 
-class sentencepiece_model final : public text_model {
+class sentencepiece_model final : public text_encoder {
  public:
   sentencepiece_model(std::shared_ptr<const processor> pieces, std::string where)
       : pieces_(std::move(pieces)), where_(std::move(where)) {}

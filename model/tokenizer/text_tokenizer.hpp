@@ -13,9 +13,9 @@
 namespace troupe::detail {
 
 /// Turns text that holds no added token into tokens. Immutable.
-class text_model {
+class text_encoder {
  public:
-  virtual ~text_model() = default;
+  virtual ~text_encoder() = default;
   /// `at_start`: the text starts where the whole text starts.
   virtual void encode(std::string_view text, bool at_start, bool parse_special, std::vector<token_id>& out) const = 0;
 };
@@ -39,7 +39,7 @@ struct vocabulary {
 struct tokenizer_parts {
   vocabulary tokens;
   added_token_splitter added;
-  std::shared_ptr<const text_model> model;
+  std::shared_ptr<const text_encoder> model;
   std::vector<token_id> before;  ///< put around a text by the tokenizer's own rules
   std::vector<token_id> after;
   std::optional<token_id> bos;

@@ -18,7 +18,7 @@ std::string refusal_of(
     const engine_bench& options, report::printer print = [](std::string_view) {}) {
   thread_pool pool(1);
   return test::refusal([&] {
-    run_engine(load_for_test(golden / "gpt2", std::nullopt), options, {pool, kernels()}, report(true, print));
+    run_engine(load_for_test(golden / "gpt2", std::nullopt), options, {}, {pool, kernels()}, report(true, print));
   });
 }
 
@@ -26,44 +26,44 @@ std::vector<nlohmann::json> rows_of(const std::shared_ptr<const loaded_model>& m
   static std::vector<nlohmann::json> rows;  // a printer has nothing of its own
   rows.clear();
   thread_pool pool(1);
-  run_engine(model, options, {pool, kernels()},
+  run_engine(model, options, {}, {pool, kernels()},
              report(true, [](std::string_view line) { rows.push_back(nlohmann::json::parse(line)); }));
   return rows;
 }
 
 TEST(engine_bench, refuses_sequences_for_which_the_model_has_no_positions) {
   const testing::Matcher<std::string> names_them = testing::HasSubstr("the model has 160");
-  engine_bench prefill, decode, recorded;
+  model_bench prefill, decode;
+  trace_bench recorded;
+  adapters_bench with_adapters{.on_disk = 1, .prompt = 128, .answer = 64};
   prefill.prompt = 512;
   decode.prompt = 16;
   decode.decode_context = 128;
   decode.decode = 64;
-  recorded.trace.file = "any";
-  recorded.trace.context = 2048;
+  recorded.file = "any";
+  recorded.context = 2048;
   EXPECT_THAT(refusal_of(prefill), names_them);
   EXPECT_THAT(refusal_of(decode), names_them);
   EXPECT_THAT(refusal_of(recorded), names_them);
+  EXPECT_THAT(refusal_of(with_adapters), names_them);
+  EXPECT_THAT(refusal_of(constrained_bench{.prompt = 128, .answer = 64}), names_them);
 }
 
 TEST(engine_bench, refuses_a_trace_that_is_not_there_before_it_measures_anything) {
-  engine_bench recorded;
-  recorded.prompt = recorded.decode_context = recorded.decode = 16;
-  recorded.trace.file = "/nowhere/trace.csv";
-  recorded.trace.context = 64;
+  trace_bench recorded;
+  recorded.file = "/nowhere/trace.csv";
+  recorded.context = 64;
   const auto refusal = refusal_of(recorded, [](std::string_view measured) { ADD_FAILURE() << measured; });
   EXPECT_THAT(refusal, testing::StartsWith("/nowhere/trace.csv: "));
 }
 
 TEST(engine_bench, refuses_answers_too_short_to_compare_under_a_schema) {
-  engine_bench one_token;
-  one_token.constrained = true;
-  one_token.prompt = one_token.decode_context = 16;
-  one_token.decode = 1;
-  EXPECT_THAT(refusal_of(one_token), testing::HasSubstr("no step had 1 sequences: ask for more"));
+  EXPECT_THAT(refusal_of(constrained_bench{.prompt = 16, .answer = 1}),
+              testing::HasSubstr("no step had 1 sequences: ask for more"));
 }
 
 TEST(engine_bench, counts_keys_and_values_among_what_one_sequence_reads) {
-  engine_bench one;
+  model_bench one;
   one.prompt = 1;
   one.decode_context = 100;
   one.decode = 32;
@@ -73,7 +73,7 @@ TEST(engine_bench, counts_keys_and_values_among_what_one_sequence_reads) {
   ASSERT_EQ(rows.size(), 5u);
   const nlohmann::json& decode = rows[3];
   EXPECT_EQ(decode["name"], "decode 1 sequence at 100");
-  const model_work work = work_of(*model, one.kv);
+  const model_work work = work_of(*model, kv_kind::f16);
   const double bytes = work.step_bytes(1, 1, work.kv_bytes(100 + 32 / 2));
   EXPECT_NEAR(decode["GB/s"].get<double>() * 1e9 / decode["tokens/s"].get<double>() / bytes, 1, 1e-4);
 }
@@ -81,12 +81,12 @@ TEST(engine_bench, counts_keys_and_values_among_what_one_sequence_reads) {
 /// The model has 160 positions: one request has a long prompt, the other one a long answer.
 TEST(engine_bench, runs_a_trace_in_static_batches_that_the_model_has_positions_for) {
   const test::temp_folder folder;
-  engine_bench recorded;
-  recorded.trace.file = folder
-                            .write("trace.csv",
-                                   "TIMESTAMP,ContextTokens,GeneratedTokens\n"
-                                   "2023-11-16 18:15:46,150,10\n2023-11-16 18:15:46,10,80\n")
-                            .string();
+  trace_bench recorded;
+  recorded.file = folder
+                      .write("trace.csv",
+                             "TIMESTAMP,ContextTokens,GeneratedTokens\n"
+                             "2023-11-16 18:15:46,150,10\n2023-11-16 18:15:46,10,80\n")
+                      .string();
   recorded.sequences = 2;
   const auto rows = rows_of(load_for_test(golden / "gpt2", std::nullopt), recorded);
   ASSERT_EQ(rows.size(), 5u);

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <string_view>
+#include <vector>
 
 #include "cluster/config/config_place.hpp"
 #include "tests/base/places.hpp"
@@ -108,9 +111,9 @@ TEST(config, says_where_a_key_stands) {
   EXPECT_EQ(place_of(config, "nothing.at.all"), "/etc/rooms.toml:1:1");
 }
 
-/// two_workers, with these lines in their nodes.
-std::string with_in_both(const std::string& in_w0, const std::string& in_w1) {
-  return changed(changed(two_workers, "name = \"w0\"", in_w0 + "name = \"w0\""), "name = \"w1\"",
+/// two_workers, with these lines in their nodes and in [cluster].
+std::string with_in_both(const std::string& in_w0, const std::string& in_w1, const std::string& cluster_lines = "") {
+  return changed(changed(with(cluster_lines), "name = \"w0\"", in_w0 + "name = \"w0\""), "name = \"w1\"",
                  in_w1 + "name = \"w1\"");
 }
 
@@ -121,130 +124,173 @@ TEST(config, workers_that_say_their_memory_share_a_gpu) {
 }
 
 struct broken {
-  std::string text, place, words;
+  std::string text;  ///< with a mark, which is none of it, where the fault is
+  std::string words;
 };
 
-TEST(config, refuses_with_file_line_and_column) {
-  const std::string remote = "[[node]]\nname = \"far\"\nhost = \"10.0.0.9\"\nroles = [\"worker\"]\n";
-  const broken cases[] = {
-      {"[cluster\n", "1:9", "no valid TOML"},
-      {changed(two_workers, "\"state\"", "\"~/state\""), "4:13", "state_dir is \"~/state\": write the whole path"},
-      {changed(two_workers, "\"models/llama\"", "\"$HOME/llama\""), "6:8", "path is \"$HOME/llama\": write the whole"},
-      {with("", "[adapters]\npreload = [\"law=~/law\"]\n"), "17:11", "preload is \"~/law\": write the whole path"},
-      {with("repilcas = 2\n"), "4:1", "unknown key \"repilcas\" in [cluster]: did you mean \"replicas\"?"},
-      {with("qqq = 2\n"), "4:1", "known are name, listen"},
-      {two_workers + "[nodes]\n", "16:2", "did you mean \"node\"?"},
-      {"[cluster]\nname = \"a\"\nname = \"b\"\n", "3:8", "no valid TOML"},
-      {"[node]\nname = \"a\"\n[node]\n", "3:1", "write [[node]] for each"},
-      {with("replicas = \"two\"\n"), "4:12", "replicas should be a whole number, but is a text"},
-      {with("replicas = 1.5\n"), "4:12", "replicas should be a whole number, but is a number with a fraction"},
-      {with("replicas = -1\n"), "4:12", "replicas is -1: allowed are 0 to"},
-      {with("replicas = 1979-05-27\n"), "4:12", "a date or time"},
-      {with("respawn = \"yes\"\n"), "4:11", "should be true or false"},
-      {with("listen = 7700\n"), "4:10", "should be a text"},
-      {with("listen = \"tcp://127.0.0.1\"\n"), "4:10", "write \"tcp://HOST:PORT\""},
-      {with("listen = \"tcp://127.0.0.1:65536\"\n"), "4:10", "the port at most 65535"},
-      {with("listen = \"tcp://127.0.0.1:0\"\n"), "4:10", "have to know the port"},
-      {with("listen = \"tcp://vm:7700\"\ninsecure = true\n"), "4:10", "or listen at every one with tcp://*:7700"},
-      {with("insecure = true\n", "listen = \"tcp://vm:0\"\n"), "17:10", "listen has the name vm"},
-      {with("listen = \"udp://127.0.0.1:1\"\n"), "4:10", "tcp://HOST:PORT"},
-      {with("http = \"8000\"\n"), "4:8", "write \"HOST:PORT\""},
-      {with("http = \"127.0.0.1:7700\"\n"), "4:8", "use another port"},
-      {with("http_origins = [\"*\"]\n"), "4:16", "http_origins has \"*\": write each page's origin"},
-      {with("http_origins = \"https://a.example\"\n"), "4:16", "should be a list of texts"},
-      {with("http = \"0.0.0.0:8000\"\n"), "4:8", "insecure = true (troupe serve: --insecure)"},
-      {with("listen = \"tcp://0.0.0.0:7700\"\n"), "4:10", "troupe keygen"},
-      {with("listen = \"tcp://10.1.2.3:7700\"\n"), "4:10", "troupe keygen"},
-      {with("lost_after_ms = 300\n"), "4:17", "use 600 or more"},
-      {with("heartbeat_ms = 500\n"), "4:16", "use 1500 or more"},
-      {with("http = \"127.0.0.1:0\"\n"), "4:8", "clients have to know it"},
-      {with("ssh = []\n"), "4:7", "name the command"},
-      {with("ssh = [\"ssh\", 4]\n"), "4:15", "should be a text"},
-      {with("replicas = 3\n"), "4:12", "need 3 workers, but 2 start"},
-      {with("stages = 3\n"), "4:10", "need 3 workers"},
-      {with("tensor = 4\n"), "4:10", "need 4 workers"},
-      {with("collective = \"mpi\"\n"), "4:14", "choose one of gloo, nccl"},
-      {with("collective = \"nccl\"\ntensor = 2\n"), "4:14", "w0 computes on the processor: use gloo"},
-      {changed(
-           changed(with("collective = \"nccl\"\ntensor = 2\n"), "name = \"w0\"", "device = \"cuda:1\"\nname = \"w0\""),
-           "name = \"w1\"", "device = \"cuda:1\"\nname = \"w1\""),
-       "4:14", "w0 and w1 share cuda:1: use gloo"},
-      {changed(changed(with("collective = \"nccl\"\ntensor = 2\n"), "name = \"w0\"",
-                       "host = \"localhost\"\ndevice = \"cuda:1\"\nname = \"w0\""),
-               "name = \"w1\"", "device = \"cuda:1\"\nname = \"w1\""),
-       "4:14", "w0 and w1 share cuda:1: use gloo"},
-      {with_in_both("device = \"cuda:0\"\n", "device = \"cuda:0\"\n"), "15:10",
-       "w0 and w1 share cuda:0: give each a GPU of its own, or a memory"},
-      {with_in_both("host = \"localhost\"\ndevice = \"cuda:0\"\n", "device = \"cuda:0\"\nmemory = \"16GiB\"\n"),
-       "16:10", "w0 and w1 share cuda:0"},
-      {with("keep_jobs_days = -1\n"), "4:18", "allowed are 0 to 36500"},
-      {with("", "[scheduler]\nsteps_in_flight = 257\n"), "17:19", "allowed are 0 to 256"},
-      {changed(with("tensor = 2\n"), "name = \"w1\"", "device = \"cuda:0\"\nname = \"w1\""), "4:10",
-       "w0 has the device cpu, w1 the device cuda:0"},
-      {changed(with("tensor = 2\n"), "name = \"w1\"",
-               "host = \"10.0.0.9\"\nlisten = \"tcp://127.0.0.1:0\"\nname = \"w1\""),
-       "4:10", "w0 and w1 are on two hosts"},
-      {with("", "autostart = false\n[scheduler]\nmax_sequences = 4096\n"), "18:17", "less than max_sequences"},
-      {changed(with("replicas = 2\n"), "name = \"w1\"", "autostart = false\nname = \"w1\""), "4:12",
-       "but 1 starts (w1: autostart = false, which does not count): add nodes"},
-      {changed(two_workers, "name = \"rooms\"\n", ""), "2:1", "the cluster has no name"},
-      {changed(two_workers, "\"rooms\"", "\"../rooms\""), "3:8", "use at most 64 letters"},
-      {changed(two_workers, "path = \"models/llama\"\n", ""), "5:1", "there is no model"},
-      {changed(two_workers, "path = \"models/llama\"", "name = \"org/mine\""), "6:8",
-       "name is \"org/mine\": write \"mine\", which requests may call \"org/mine\", too"},
-      {changed(two_workers, "[model]", "[scheduler]\nkv_memory = \"4 apples\"\n[model]"), "6:13", "amount of memory"},
-      {changed(two_workers, "path = \"models/llama\"", "path = \"m\"\ncontext = 1"), "7:11", "use 2 or more"},
-      {changed(changed(two_workers, "name = \"w0\"", "name = \"w0\"\nautostart = false"), "name = \"w1\"",
-               "name = \"w1\"\nautostart = false"),
-       "12:13", "no worker starts with the cluster"},
-      {changed(two_workers, "[model]", "[scheduler]\nkv_memory = 0\n[model]"), "6:13", "amount of memory"},
-      {changed(two_workers, "\"w1\"", "\"w0\""), "14:8", "two nodes with the name \"w0\""},
-      {changed(two_workers, "name = \"w1\"\n", ""), "13:1", "has no name"},
-      {changed(two_workers, "\"router\", ", ""), "7:1", "no node is router"},
-      {changed(two_workers, ", \"scheduler\"", ""), "7:1", "no node is scheduler"},
-      {changed(two_workers, "[\"worker\"]", "[\"router\"]"), "12:9", "head and w0 are both router"},
-      {changed(changed(two_workers, ", \"scheduler\"", ""), "\"worker\"", "\"worker\", \"scheduler\""), "12:9",
-       "one node, the head"},
-      {changed(two_workers, "[\"worker\"]", "[]"), "12:9", "is empty: choose some of"},
-      {changed(two_workers, "[\"worker\"]", "[\"warker\"]"), "12:10", "choose one of router"},
-      {changed(two_workers, "[\"worker\"]", "[\"worker\", \"worker\"]"), "12:20", "twice"},
-      {changed(two_workers, "[\"worker\"]", "\"worker\""), "12:9", "should be a list of roles"},
-      {changed(changed(two_workers, "[\"worker\"]", "[\"trainer\"]"), "[\"worker\"]", "[\"trainer\"]"), "7:1",
-       "no node is worker"},
-      {with("", "layers = \"3-1\"\n"), "16:10", "write \"0-10\""},
-      {with("", "layers = 4\n"), "16:10", "should be layers as \"0-10\""},
-      {with("", "device = \"gpu\"\n"), "16:10", "write \"cpu\" or \"cuda:0\""},
-      {with("", "host = \"-oProxyCommand=x\"\n"), "16:8", "one machine"},
-      {with("", "ssh = \"-oProxyCommand=x\"\n"), "16:7", "USER@HOST"},
-      {with("", "listen = \"tcp://0.0.0.0:0\"\n"), "16:10", "troupe keygen"},
-      {with("", "listen = \"tcp://127.0.0.1:7700\"\n"), "16:10", "use another port"},
-      {with("", "config = \"here.toml\"\n"), "16:10", "whole path"},
-      {with("", "keep = \"x\"\n"), "16:1", "unknown key \"keep\" in [[node]]"},
-      {with("replicas = 1\n", "replica = 1\n"), "17:11", "the last one is 0"},
-      {changed(two_workers, "[\"router\", \"scheduler\"]", "[\"router\", \"scheduler\"]\nlayers = \"0-1\""), "10:10",
-       "is no worker"},
-      {with("", "[[node]]\nname = \"t0\"\nroles = [\"trainer\"]\nmemory = \"1GiB\"\n"), "19:10",
-       "t0 has memory and is no worker: take it out"},
-      {changed(two_workers, "[\"router\", \"scheduler\"]",
-               "[\"router\", \"scheduler\"]\nlisten = \"tcp://127.0.0.1:1\""),
-       "10:10", "is the head"},
-      {changed(two_workers, "[\"router\", \"scheduler\"]", "[\"router\", \"scheduler\"]\nautostart = false"), "10:13",
-       "without it there is no cluster"},
-      {two_workers + remote, "18:8", "troupe keygen"},
-      {with("insecure = true\n") + remote, "2:1", "head listens at tcp://127.0.0.1:7700, where far on 10.0.0.9 cannot"},
-      {with("insecure = true\nlisten = \"tcp://*:7700\"\n") + remote, "9:1",
-       "far on 10.0.0.9 cannot reach it: give the host by an address that the other hosts see"},
-      {"node = 3\n", "1:8", "write [[node]] for each"},
-      {"[adapters]\npreload = [\"law=a\", \"tax=a\", \"law=b\"]\n", "2:11", "adapter law has two folders: give one"},
-      {"[adapters]\npreload = [\"law=\"]\n", "2:11", "write \"NAME\" or \"NAME=FOLDER\""},
-      {"[[cluster]]\n", "1:1", "should be a table"},
-  };
-  for (const auto& each : cases) {
-    const std::string said = refusal_of(each.text);
-    EXPECT_TRUE(said.starts_with("/etc/rooms.toml:" + each.place + ": ")) << said << "\nexpected " << each.place;
-    EXPECT_NE(said.find(each.words), std::string::npos) << said << "\nexpected: " << each.words;
+/// Before the first such part.
+std::string marked(const std::string& text, const std::string& part) {
+  return changed(text, part, "«" + part);
+}
+
+/// "4:13" for a mark in the fourth line, which is taken out.
+std::string take_place(std::string& text) {
+  constexpr std::string_view mark = "«";
+  const std::size_t at = text.find(mark);
+  if (at == std::string::npos) return "no mark";
+  text.erase(at, mark.size());
+  const std::string before = "\n" + text.substr(0, at);
+  return fmt::format("{}:{}", std::count(before.begin(), before.end(), '\n'), before.size() - before.rfind('\n'));
+}
+
+void expect_refused(const std::vector<broken>& cases) {
+  for (auto [text, words] : cases) {
+    const std::string place = take_place(text), said = refusal_of(text);
+    EXPECT_TRUE(said.starts_with("/etc/rooms.toml:" + place + ": ")) << said << "\nexpected " << place;
+    EXPECT_NE(said.find(words), std::string::npos) << said << "\nexpected: " << words;
     EXPECT_EQ(said.find('\n'), std::string::npos) << said;
   }
+}
+
+/// two_workers, with other lines in [model].
+std::string with_model(const std::string& lines) {
+  return changed(two_workers, "path = \"models/llama\"\n", lines);
+}
+
+/// The same, with these lines at the end of the head.
+std::string with_in_head(const std::string& lines) {
+  return changed(two_workers, "\"scheduler\"]\n", "\"scheduler\"]\n" + lines);
+}
+
+/// The same, with other roles of w0.
+std::string with_roles(const std::string& roles) {
+  return changed(two_workers, "[\"worker\"]", roles);
+}
+
+TEST(config, refuses_what_it_cannot_read) {
+  expect_refused({
+      {"[cluster«\n", "no valid TOML"},
+      {"[cluster]\nname = \"a\"\nname = «\"b\"\n", "no valid TOML"},
+      {"[node]\nname = \"a\"\n«[node]\n", "write [[node]] for each"},
+      {"node = «3\n", "write [[node]] for each"},
+      {"«[[cluster]]\n", "should be a table"},
+      {with("«repilcas = 2\n"), "unknown key \"repilcas\" in [cluster]: did you mean \"replicas\"?"},
+      {with("«qqq = 2\n"), "known are name, listen"},
+      {two_workers + "[«nodes]\n", "did you mean \"node\"?"},
+      {with("", "«keep = \"x\"\n"), "unknown key \"keep\" in [[node]]"},
+      {with("replicas = «\"two\"\n"), "replicas should be a whole number, but is a text"},
+      {with("replicas = «1.5\n"), "replicas should be a whole number, but is a number with a fraction"},
+      {with("replicas = «1979-05-27\n"), "a date or time"},
+      {with("respawn = «\"yes\"\n"), "should be true or false"},
+      {with("listen = «7700\n"), "should be a text"},
+      {with("http_origins = «\"https://a.example\"\n"), "should be a list of texts"},
+      {with("ssh = [\"ssh\", «4]\n"), "should be a text"},
+      {with_roles("«\"worker\""), "should be a list of roles"},
+      {with("", "layers = «4\n"), "should be layers as \"0-10\""},
+      {with("", "layers = «\"3-1\"\n"), "write \"0-10\""},
+      {"[adapters]\npreload = «[\"law=\"]\n", "write \"NAME\" or \"NAME=FOLDER\""},
+  });
+}
+
+TEST(config, refuses_values) {
+  expect_refused({
+      {changed(two_workers, "\"state\"", "«\"~/state\""), "state_dir is \"~/state\": write the whole path"},
+      {changed(two_workers, "\"models/llama\"", "«\"$HOME/llama\""), "path is \"$HOME/llama\": write the whole"},
+      {with("", "[adapters]\npreload = «[\"law=~/law\"]\n"), "preload is \"~/law\": write the whole path"},
+      {with("", "config = «\"here.toml\"\n"), "whole path"},
+      {with("replicas = «-1\n"), "replicas is -1: allowed are 0 to"},
+      {with("keep_jobs_days = «-1\n"), "allowed are 0 to 36500"},
+      {with("", "[scheduler]\nsteps_in_flight = «257\n"), "allowed are 0 to 256"},
+      {with("lost_after_ms = «300\n"), "use 600 or more"},
+      {with("heartbeat_ms = «500\n"), "use 1500 or more"},
+      {with("ssh = «[]\n"), "name the command"},
+      {with("", "ssh = «\"-oProxyCommand=x\"\n"), "USER@HOST"},
+      {with("collective = «\"mpi\"\n"), "choose one of gloo, nccl"},
+      {marked(changed(two_workers, "name = \"rooms\"\n", ""), "[cluster]"), "the cluster has no name"},
+      {changed(two_workers, "\"rooms\"", "«\"../rooms\""), "use at most 64 letters"},
+      {marked(changed(two_workers, "path = \"models/llama\"\n", ""), "[model]"), "there is no model"},
+      {with_model("name = «\"org/mine\"\n"),
+       "name is \"org/mine\": write \"mine\", which requests may call \"org/mine\", too"},
+      {with_model("path = \"m\"\ncontext = «1\n"), "use 2 or more"},
+      {with("", "[scheduler]\nkv_memory = «\"4 apples\"\n"), "amount of memory"},
+      {with("", "[scheduler]\nkv_memory = «0\n"), "amount of memory"},
+      {with("", "device = «\"gpu\"\n"), "write \"cpu\" or \"cuda:0\""},
+      {"[adapters]\npreload = «[\"law=a\", \"tax=a\", \"law=b\"]\n", "adapter law has two folders: give one"},
+  });
+}
+
+TEST(config, refuses_addresses) {
+  const std::string far = "[[node]]\nname = \"far\"\nhost = \"10.0.0.9\"\nroles = [\"worker\"]\n";
+  expect_refused({
+      {with("listen = «\"tcp://127.0.0.1\"\n"), "write \"tcp://HOST:PORT\""},
+      {with("listen = «\"tcp://127.0.0.1:65536\"\n"), "the port at most 65535"},
+      {with("listen = «\"tcp://127.0.0.1:0\"\n"), "have to know the port"},
+      {with("listen = «\"tcp://vm:7700\"\ninsecure = true\n"), "or listen at every one with tcp://*:7700"},
+      {with("insecure = true\n", "listen = «\"tcp://vm:0\"\n"), "listen has the name vm"},
+      {with("listen = «\"udp://127.0.0.1:1\"\n"), "tcp://HOST:PORT"},
+      {with("http = «\"8000\"\n"), "write \"HOST:PORT\""},
+      {with("http = «\"127.0.0.1:7700\"\n"), "use another port"},
+      {with("http_origins = «[\"*\"]\n"), "http_origins has \"*\": write each page's origin"},
+      {with("http = «\"0.0.0.0:8000\"\n"), "insecure = true (troupe serve: --insecure)"},
+      {with("listen = «\"tcp://0.0.0.0:7700\"\n"), "troupe keygen"},
+      {with("listen = «\"tcp://10.1.2.3:7700\"\n"), "troupe keygen"},
+      {with("http = «\"127.0.0.1:0\"\n"), "clients have to know it"},
+      {with("", "host = «\"-oProxyCommand=x\"\n"), "one machine"},
+      {with("", "listen = «\"tcp://0.0.0.0:0\"\n"), "troupe keygen"},
+      {with("", "listen = «\"tcp://127.0.0.1:7700\"\n"), "use another port"},
+      {two_workers + marked(far, "\"10.0.0.9\""), "troupe keygen"},
+      {marked(with("insecure = true\n") + far, "[cluster]"),
+       "head listens at tcp://127.0.0.1:7700, where far on 10.0.0.9 cannot"},
+      {marked(with("insecure = true\nlisten = \"tcp://*:7700\"\n") + far, "[[node]]"),
+       "far on 10.0.0.9 cannot reach it: give the host by an address that the other hosts see"},
+  });
+}
+
+TEST(config, refuses_roles) {
+  expect_refused({
+      {changed(two_workers, "[[node]]\nname = \"w1\"\n", "«[[node]]\n"), "has no name"},
+      {changed(two_workers, "\"w1\"", "«\"w0\""), "two nodes with the name \"w0\""},
+      {marked(changed(two_workers, "\"router\", ", ""), "[[node]]"), "no node is router"},
+      {marked(changed(two_workers, ", \"scheduler\"", ""), "[[node]]"), "no node is scheduler"},
+      {with_roles("«[\"router\"]"), "head and w0 are both router"},
+      {changed(with_roles("«[\"worker\", \"scheduler\"]"), "\"router\", \"scheduler\"", "\"router\""),
+       "one node, the head"},
+      {with_roles("«[]"), "is empty: choose some of"},
+      {with_roles("[«\"warker\"]"), "choose one of router"},
+      {with_roles("[\"worker\", «\"worker\"]"), "twice"},
+      {marked(changed(with_roles("[\"trainer\"]"), "[\"worker\"]", "[\"trainer\"]"), "[[node]]"), "no node is worker"},
+      {with_in_head("layers = «\"0-1\"\n"), "is no worker"},
+      {with("", "[[node]]\nname = \"t0\"\nroles = [\"trainer\"]\nmemory = «\"1GiB\"\n"),
+       "t0 has memory and is no worker: take it out"},
+      {with_in_head("listen = «\"tcp://127.0.0.1:1\"\n"), "is the head"},
+      {with_in_head("autostart = «false\n"), "without it there is no cluster"},
+  });
+}
+
+TEST(config, refuses_what_does_not_fit_together) {
+  expect_refused({
+      {with("replicas = «3\n"), "need 3 workers, but 2 start"},
+      {with("stages = «3\n"), "need 3 workers"},
+      {with("tensor = «4\n"), "need 4 workers"},
+      {with("replicas = 1\n", "replica = «1\n"), "the last one is 0"},
+      {with("collective = «\"nccl\"\ntensor = 2\n"), "w0 computes on the processor: use gloo"},
+      {with_in_both("device = \"cuda:1\"\n", "device = \"cuda:1\"\n", "collective = «\"nccl\"\ntensor = 2\n"),
+       "w0 and w1 share cuda:1: use gloo"},
+      {with_in_both("host = \"localhost\"\ndevice = \"cuda:1\"\n", "device = \"cuda:1\"\n",
+                    "collective = «\"nccl\"\ntensor = 2\n"),
+       "w0 and w1 share cuda:1: use gloo"},
+      {with_in_both("", "device = \"cuda:0\"\n", "tensor = «2\n"), "w0 has the device cpu, w1 the device cuda:0"},
+      {with_in_both("", "host = \"10.0.0.9\"\nlisten = \"tcp://127.0.0.1:0\"\n", "tensor = «2\n"),
+       "w0 and w1 are on two hosts"},
+      {with_in_both("device = \"cuda:0\"\n", "device = «\"cuda:0\"\n"),
+       "w0 and w1 share cuda:0: give each a GPU of its own, or a memory"},
+      {with_in_both("host = \"localhost\"\ndevice = \"cuda:0\"\n", "device = «\"cuda:0\"\nmemory = \"16GiB\"\n"),
+       "w0 and w1 share cuda:0"},
+      {with("", "autostart = false\n[scheduler]\nmax_sequences = «4096\n"), "less than max_sequences"},
+      {with_in_both("", "autostart = false\n", "replicas = «2\n"),
+       "but 1 starts (w1: autostart = false, which does not count): add nodes"},
+      {with_in_both("autostart = «false\n", "autostart = false\n"), "no worker starts with the cluster"},
+  });
 }
 
 std::string by_hand(const std::string& first, const std::string& second, const std::string& cluster_lines = "") {

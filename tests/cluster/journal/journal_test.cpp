@@ -221,8 +221,9 @@ TEST_F(the_journal, writes_what_is_done_at_once_whole_or_not_at_all) {
 TEST(state_of_a_job, is_known_by_its_name) {
   for (const auto state : {job_state::receiving, job_state::queued, job_state::running, job_state::succeeded,
                            job_state::failed, job_state::cancelled, job_state::paused})
-    EXPECT_EQ(is_finished(name_of(state)), is_finished(state)) << name_of(state);
-  EXPECT_FALSE(is_finished(""));
+    EXPECT_EQ(job_state_of(name_of(state)), state) << name_of(state);
+  EXPECT_EQ(job_state_of(""), std::nullopt);
+  EXPECT_EQ(job_state_of("Running"), std::nullopt);
 }
 
 TEST_F(the_journal, removes_and_forgets_what_is_over) {

@@ -142,13 +142,14 @@ TEST(thoughts, may_have_special_tokens_around_them) {
 
 TEST(thoughts, are_left_out_of_a_whole_answer) {
   const thought_tags tags = special_tags_of("[THINK][/THINK]");
-  EXPECT_EQ(answer_of("[THINK]Hm.[/THINK]\nYes [THINK", tags), "Yes [THINK");
-  EXPECT_EQ(answer_of("[THINK]Hm", tags), "") << "it was cut";
-  EXPECT_EQ(answer_of("[THIN", tags), "[THIN");
-  EXPECT_EQ(answer_of("Yes[/THINK]", tags), "Yes[/THINK]");
-  EXPECT_EQ(answer_of("<seed:think>Hm</seed:think>Yes", special_tags_of("<seed:think></seed:think>")), "Yes");
+  EXPECT_EQ(without_thoughts("[THINK]Hm.[/THINK]\nYes [THINK", tags), "Yes [THINK");
+  EXPECT_EQ(without_thoughts("[THINK]Hm", tags), "") << "it was cut";
+  EXPECT_EQ(without_thoughts("[THIN", tags), "[THIN");
+  EXPECT_EQ(without_thoughts("Yes[/THINK]", tags), "Yes[/THINK]");
+  EXPECT_EQ(without_thoughts("<seed:think>Hm</seed:think>Yes", special_tags_of("<seed:think></seed:think>")), "Yes");
   const thought_tags cohere = special_tags_of("<|START_THINKING|><|END_THINKING|>");
-  EXPECT_EQ(answer_of("<|START_THINKING|>Hm<|END_THINKING|><|START_RESPONSE|>Yes<|END_RESPONSE|>", cohere), "Yes");
+  EXPECT_EQ(without_thoughts("<|START_THINKING|>Hm<|END_THINKING|><|START_RESPONSE|>Yes<|END_RESPONSE|>", cohere),
+            "Yes");
 }
 
 }  // namespace

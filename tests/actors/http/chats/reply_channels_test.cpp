@@ -55,8 +55,9 @@ TEST(channels, tell_thoughts_from_answers) {
 }
 
 TEST(channels, leave_a_whole_answer_all_of_its_text) {
-  EXPECT_EQ(answer_of("<|channel|>final<|message|>a <"), "a <") << "which might have begun a mark";
-  EXPECT_EQ(answer_of("<|channel|>analysis<|message|>Hm<|end|><|start|>assistant<|channel|>final<|message|>a"), "a");
+  EXPECT_EQ(without_thoughts("<|channel|>final<|message|>a <"), "a <") << "which might have begun a mark";
+  EXPECT_EQ(without_thoughts("<|channel|>analysis<|message|>Hm<|end|><|start|>assistant<|channel|>final<|message|>a"),
+            "a");
 }
 
 TEST(channels, of_one_kind_are_told_apart_by_lines) {
