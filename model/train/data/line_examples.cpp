@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/ascii.hpp"
 #include "base/error.hpp"
 #include "model/formats/json_input.hpp"
 #include "model/train/data/chat_examples.hpp"
@@ -58,6 +59,14 @@ std::string but_keys_of(const ordered_json& line) {
 }
 
 }  // namespace
+
+bool is_example(std::string_view text) try {
+  if (!text.substr(first_not_blank(text)).starts_with('{')) return false;
+  const auto line = parse_json_as<ordered_json>(text, "the line");
+  return line.contains("messages") || (line.contains("prompt") && line.contains("completion")) || line.contains("text");
+} catch (const input_error&) {
+  return false;
+}
 
 line_examples examples_of_line(std::string_view text, const data_format& format) {
   const auto line = parse_json_as<ordered_json>(text, "the line");

@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t most_named_lines = 8;
+constexpr std::size_t most_named_lines = 8, lines_looked_at = 8;
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 
 /// What templates that write the date take for the time, at noon: whoever reads data, and whenever, makes the same
@@ -52,6 +52,21 @@ bool opens_alone(std::string_view shown) {
   return shown.starts_with('{') && is_blank(shown.substr(1, shown.find('\n') - 1));
 }
 
+/// Takes the next line off a text, without the break at its end.
+std::string_view take_line(std::string_view& text) {
+  const std::size_t end = std::min(text.find('\n'), text.size());
+  const std::string_view line = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return line;
+}
+
+/// All of it would be learned as prose.
+void check_has_no_examples(const fs::path& file, std::string_view text) {
+  if (const std::size_t number = line_with_example(text))
+    refuse("{}:1: is no JSON, but line {} is an example: mend what comes before it, or leave it out", file.string(),
+           number);
+}
+
 bool has_lines(const fs::path& file, std::string_view text) {
   const std::string_view shown = text.substr(first_not_blank(text));
   if (opens_alone(shown)) refuse("{}: has objects of several lines: write one object a line (jq -c .)", file.string());
@@ -60,6 +75,7 @@ bool has_lines(const fs::path& file, std::string_view text) {
   const bool list = take(inside, "[") && take(inside, "{");
   if (list || (file.extension() == ".json" && !shown.empty()))
     refuse("{}: is one list of JSON: write one object a line (jq -c '.[]')", file.string());
+  check_has_no_examples(file, text);
   return false;
 }
 
@@ -80,9 +96,7 @@ data_losses read_lines(const fs::path& file, std::string_view text, const data_f
   data_losses losses;
   std::vector<std::pair<std::size_t, std::string>> bad;
   for (std::size_t number = 1; !text.empty(); ++number) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::string_view line = take_line(text);
     if (is_blank(line)) continue;
     try {
       detail::line_examples made = detail::examples_of_line(line, format);
@@ -190,6 +204,16 @@ void check_is_no_table(const fs::path& file) {
   const std::string ending = lower_case(file.extension().string());
   if (ending == ".csv" || ending == ".tsv")
     refuse("{}: is a table: write one JSON object a line, such as {{\"prompt\": …, \"completion\": …}}", file.string());
+}
+
+std::size_t line_with_example(std::string_view text) {
+  for (std::size_t number = 1, seen = 0; !text.empty() && seen < lines_looked_at; ++number) {
+    const std::string_view line = take_line(text);
+    if (is_blank(line)) continue;
+    if (detail::is_example(line)) return number;
+    ++seen;
+  }
+  return 0;
 }
 
 training_data read_training_data(const fs::path& file, const data_format& format) {

@@ -68,13 +68,16 @@ void check_utf8(const std::filesystem::path& file, std::string_view text);
 /// Refuses a table, by its name: its rows would be learned as prose.
 void check_is_no_table(const std::filesystem::path& file);
 
+/// The number of the first line that is an example, among the first few that are not empty; 0 where none is.
+std::size_t line_with_example(std::string_view text);
+
 /// Reads a file whole, or refuses it. Files that end in .jsonl, or begin with '{', have an object in each line:
 ///   {"messages": [{"role", "content", "weight"}…], "tools"}   the assistant's turns are learned, unless weight is 0
 ///   {"prompt", "completion"}                                  the completion is learned
 ///   {"text"}                                                  all of it is learned
 /// Each is cut to a row, and left out where what is to be learned lies beyond it; a file with nothing else is refused.
-/// Any other file is plain text, documents separated by <|endoftext|>, split into rows. Bad lines are refused by
-/// number.
+/// Any other file is plain text, documents separated by <|endoftext|>, split into rows; it is refused where one of its
+/// first lines is an example, as behind a comment. Bad lines are refused by number.
 training_data read_training_data(const std::filesystem::path& file, const data_format& format);
 /// Reads a file as read_training_data does, and refuses what that refuses, but holds one example at a time in memory.
 training_summary summarize_training_data(const std::filesystem::path& file, const data_format& format);

@@ -385,6 +385,18 @@ TEST(training_data, one_list_of_json_is_not_taken_for_plain_text) {
   EXPECT_EQ(refusal_of("[Enter Hamlet]", format_with(""), "d.txt"), "");
 }
 
+TEST(training_data, lines_of_json_behind_a_bad_beginning_are_not_taken_for_plain_text) {
+  const std::string line = "{\"prompt\":\"a\",\"completion\":\"b\"}\n";
+  const auto refused = [&](const std::string& text) { return refusal_of(text, format_with(""), "d.txt"); };
+  for (const char* torn : {"letion\":\"b\"}\n", "# a comment\n", "\"a\"\n"})
+    EXPECT_THAT(refused(torn + line + line), testing::EndsWith("d.txt:1: is no JSON, but line 2 is an example: mend "
+                                                               "what comes before it, or leave it out"));
+  EXPECT_THAT(refused("# of\n\n# two\n{\"text\":\"a\"}\n"), testing::HasSubstr("line 4 is an example"));
+  EXPECT_THAT(refused("#\r\n{\"messages\":[]}\r\n"), testing::HasSubstr("line 2 is an example"));
+  for (const char* text : {"as {\"text\":\"a\"}\n", "a\n{\"prompt\":\"b\"}\n", "a\n{\"text\":\n"})
+    EXPECT_EQ(refused(text), "") << "braces alone make no example: " << text;
+}
+
 TEST(training_data, objects_of_several_lines_are_refused_with_a_remedy) {
   for (const char* name : {"d.jsonl", "d.json", "d.txt"})
     EXPECT_THAT(refusal_of("{\r\n  \"text\": \"ab\"\n}\n", format_with(""), name), testing::HasSubstr("(jq -c .)"))
