@@ -6,6 +6,7 @@
 
 #include "actors/messages.hpp"
 #include "base/error.hpp"
+#include "base/field_error.hpp"
 #include "base/result.hpp"
 #include "base/whole_file.hpp"
 #include "cluster/journal/journal.hpp"
@@ -33,6 +34,8 @@ command_answer answer_of(const Run& run) {
     return {.error = error.what(), .fault = command_fault::full};
   } catch (const foreign_error& error) {
     return {.error = error.what(), .fault = command_fault::foreign};
+  } catch (const field_error& error) {
+    return {.error = error.what(), .fault = command_fault::bad_input, .field = error.field()};
   } catch (const input_error& error) {
     return {.error = error.what(), .fault = command_fault::bad_input};
   } catch (const write_failure& failure) {

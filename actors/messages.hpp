@@ -455,6 +455,7 @@ struct command_answer {
   std::string result = {}, error = {};
   command_fault fault = command_fault::none;
   std::string error_outside = {};  ///< not sent: what HTTP's clients are told, if the error is nothing for them
+  std::string field = {};          ///< not sent: of a field_error
 
   bool is_refused() const { return fault != command_fault::none; }
 

@@ -25,9 +25,10 @@ int status_of(command_fault fault) {
   }
 }
 
-std::string field_at_fault(command_fault fault, const command_outcome& outcome) {
-  if (fault == command_fault::failed) return {};
-  return fault == command_fault::foreign ? outcome.foreign : outcome.field;
+std::string field_at_fault(const command_answer& answer, const command_outcome& outcome) {
+  if (answer.fault == command_fault::failed) return {};
+  if (!answer.field.empty()) return answer.field;
+  return answer.fault == command_fault::foreign ? outcome.foreign : outcome.field;
 }
 
 std::string told_of(const command_answer& answer, const command_outcome& outcome) {
@@ -53,7 +54,7 @@ void run_command(const command_actor& to, client_command command, const std::sha
       }
       if (outcome.refused) outcome.refused();
       if (!answer.error_outside.empty()) exchange->note(answer.error);
-      throw api_error(status_of(answer.fault), told_of(answer, outcome), field_at_fault(answer.fault, outcome));
+      throw api_error(status_of(answer.fault), told_of(answer, outcome), field_at_fault(answer, outcome));
     });
   };
   tell(to, command_call{std::move(command), std::move(take), [exchange] { return !exchange->is_gone(); }});

@@ -7,6 +7,7 @@
 #include "actors/training/training_files.hpp"
 #include "base/ascii.hpp"
 #include "base/error.hpp"
+#include "base/field_error.hpp"
 #include "base/paths.hpp"
 #include "base/whole_file.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
@@ -165,10 +166,10 @@ training_intake::summary training_intake::accept(const std::string& job, const t
 
 void training_intake::read(const std::string& job, const std::string& file, const std::string& shown,
                            const training_spec& spec, summary& into) const {
-  check_is_no_table(shown);
   const fs::path path = folder_of(job) / file;
   const model_config& config = options_.prompts->config();
   try {
+    check_is_no_table(shown);
     const auto length = std::min(spec.run.row_length, config.context);
     const training_summary found = summarize_training_data(path, data_format_of(options_.model, config, length));
     into.examples = found.examples;
@@ -176,7 +177,8 @@ void training_intake::read(const std::string& job, const std::string& file, cons
     into.losses = found.losses;
     into.reading = found.fingerprint;
   } catch (const input_error& error) {
-    throw input_error(with_shown_path(error.what(), path.string(), shown));
+    const char* field = file == spec.data_file() ? "training_file" : "validation_file";  // HTTP's names
+    throw field_error(field, with_shown_path(error.what(), path.string(), shown));
   }
 }
 

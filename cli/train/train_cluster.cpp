@@ -46,6 +46,7 @@ class sent_file {
     if (size_ <= 0) refuse("{}: is empty: give it an example in each line", path);
   }
 
+  const std::string& path() const { return path_; }
   std::int64_t size() const { return size_; }
   /// What follows there, of whole characters.
   std::string piece_at(std::int64_t at) {
@@ -75,13 +76,12 @@ class sent_file {
 };
 
 /// After a lost answer, or with a new head, it goes on where the head's copy ends. Returns the digest.
-std::string send_file(cluster_client& cluster, const std::string& id, const std::string& which, const std::string& path,
+std::string send_file(cluster_client& cluster, const std::string& id, const std::string& which, sent_file& file,
                       const std::string& name) {
-  sent_file file(path);
   progress bar("sending " + name);
   for (std::int64_t at = 0; at < file.size();) {
     const std::string piece = file.piece_at(at);
-    if (!is_utf8(piece)) check_utf8(path, mapped_file(path).text());  // names the line
+    if (!is_utf8(piece)) check_utf8(file.path(), mapped_file(file.path()).text());  // names the line
     const json taken = cluster.command("train.data", {{"id", id}, {"file", which}, {"offset", at}, {"text", piece}});
     at = taken.at("received").get<std::int64_t>();
     bar.update(at, file.size());
@@ -189,12 +189,15 @@ int train_in_cluster(const cluster_training& options) {
   (void)read_training_spec(asked, "the fine-tune");  // as the head will, but before the data is on its way
   json arguments{{"id", id}, {"options", json::parse(asked)}};
   json made;
+  sent_file data(options.data);  // both can be read, before much is sent of one of them
+  std::optional<sent_file> validation;
+  if (spec.has_validation()) validation.emplace(options.validation);
   cluster_client cluster(options.cluster);
   {
     const interrupt_guard guard;
-    arguments["data_sha256"] = send_file(cluster, id, "data", options.data, spec.data_name);
-    if (spec.has_validation())
-      arguments["validation_sha256"] = send_file(cluster, id, "validation", options.validation, spec.validation_name);
+    arguments["data_sha256"] = send_file(cluster, id, "data", data, spec.data_name);
+    if (validation)
+      arguments["validation_sha256"] = send_file(cluster, id, "validation", *validation, spec.validation_name);
     made = cluster.command("train.create", arguments);
   }
   if (made.value("trainers", 1) == 0)

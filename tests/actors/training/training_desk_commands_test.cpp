@@ -97,6 +97,19 @@ TEST_F(training_desk, refuses_bad_lines_by_number_and_keeps_nothing) {
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "training/job-1"));
 }
 
+TEST_F(training_desk, says_which_file_is_bad_where_both_have_one_name) {
+  const auto answer_with = [&](const std::string& data, const std::string& validation) {
+    send("train.data", {{"id", "job-1"}, {"file", "validation"}, {"offset", 0}, {"text", validation}})
+        ->take<command_answer>();
+    return submit(data, "job-1", {{"validation", "d.jsonl"}});
+  };
+  const std::string bad = "{\"text\":5}\n";
+  for (const auto& answer : {answer_with(bad, good_data), answer_with(good_data, bad)})
+    EXPECT_EQ(answer.error, "d.jsonl:1: \"text\" should be a text");
+  EXPECT_EQ(answer_with(bad, good_data).field, "training_file");
+  EXPECT_EQ(answer_with(good_data, bad).field, "validation_file");
+}
+
 TEST_F(training_desk, refuses_what_fits_no_layer_of_the_model_before_anybody_trains) {
   for (const char* key : {"targets", "rank_of"}) {
     const auto answer = submit(good_data, "job-1", {{key, *key == 't' ? json{"wat"} : json{{"wat", 4}}}});

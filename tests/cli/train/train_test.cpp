@@ -319,6 +319,12 @@ TEST_F(train, refuses_amounts_by_which_nothing_is_learned) {
     }
 }
 
+TEST_F(train, looks_at_both_files_before_it_sends_one_of_them) {
+  const std::string none = path("nowhere.jsonl").string();
+  refused({"train", "--data", data(), "--validation", none, "--adapter", "sums", "--connect", "tcp://127.0.0.1:1"},
+          none + ": cannot be read");
+}
+
 TEST_F(train, refuses_what_it_cannot_read_whole) {
   const auto model = readable_model().string();
   const auto bad = folder().write("bad.jsonl", "{\"text\":\"AB\"}\n{\"text\":\"A").string();

@@ -128,6 +128,16 @@ TEST_F(fine_tuning, a_job_names_the_base_that_it_was_made_for) {
   EXPECT_EQ(again.get().parsed()["model"], "earlier");
 }
 
+TEST_F(fine_tuning, names_the_file_that_the_head_refuses) {
+  const std::string file = upload_data("{\"text\":\"abc\"}\n");
+  auto made = post("/v1/fine_tuning/jobs", {{"model", "letters"}, {"training_file", file}, {"validation_file", file}});
+  training_.take<command_call>().answer(
+      {.error = "d.jsonl:1: bad", .fault = command_fault::bad_input, .field = "validation_file"});
+  const auto refused = made.get();
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(refused.parsed()["error"]["param"], "validation_file");
+}
+
 TEST_F(fine_tuning, what_cannot_be_trained_is_refused_by_field) {
   const std::string file = upload_data("{\"text\":\"abc\"}\n");
   const auto refused = [&](const char* key, const json& value, int status) {
