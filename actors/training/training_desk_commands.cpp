@@ -3,6 +3,7 @@
 
 #include "actors/command_answers.hpp"
 #include "actors/command_fields_impl.hpp"
+#include "actors/jobs/job_json.hpp"
 #include "actors/training/adapter_owner.hpp"
 #include "actors/training/training_desk_impl.hpp"
 #include "base/error.hpp"
@@ -24,15 +25,19 @@ std::string losses_text(const data_losses& losses, const char* whose) {
 }
 
 std::string accepted_text(const training_intake::summary& found) {
-  const std::string unended = unended_text(found.losses, "adapter");
   return fmt::format("accepted: {} examples, {} tokens to learn", found.examples, found.learned_tokens) +
-         losses_text(found.losses, "") + losses_text(found.validation_losses, " of the validation data") +
-         (unended.empty() ? "" : ", " + unended);
+         losses_text(found.losses, "") + losses_text(found.validation_losses, " of the validation data");
 }
 
 /// How many chats there are tells clients in which way to ask the adapter.
 std::string accepted_message(const training_intake::summary& found) {
   return dump({{"level", "info"}, {"text", accepted_text(found)}, {"chats", found.losses.chats}});
+}
+
+/// An adapter may be no use for that; empty where nothing is to be warned of.
+std::string unended_message(const training_intake::summary& found) {
+  const std::string text = unended_text(found.losses, "adapter");
+  return text.empty() ? text : message_text("warn", text);
 }
 
 }  // namespace
@@ -180,10 +185,12 @@ void training_desk_state::make_job(const std::string& id, const std::string& ten
   ask_journal(
       [wanted =
            job_spec{.id = id, .kind = fine_tune_kind, .tenant = tenant, .options = to_json(spec), .name = spec.adapter},
-       message = accepted_message(found)](journal& book) -> result<job_info, journal_error> {
+       message = accepted_message(found),
+       warning = unended_message(found)](journal& book) -> result<job_info, journal_error> {
         const auto made = book.create_job(wanted);
         if (!made) return made.error();
         (void)book.append_event(wanted.id, message_event, message);
+        if (!warning.empty()) (void)book.append_event(wanted.id, message_event, warning);
         return book.seal(wanted.id);
       },
       [this, id, spec, found](const result<job_info, journal_error>& sealed) {

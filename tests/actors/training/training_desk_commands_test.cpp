@@ -43,11 +43,14 @@ TEST_F(training_desk, says_how_many_chats_teach_no_end) {
   send("train.data", {{"id", "job-1"}, {"file", "validation"}, {"offset", 0}, {"text", chat}})->take<command_answer>();
   const auto answer = submit(good_data + chat + chat, "job-1", {{"validation", "v.jsonl"}});
   EXPECT_EQ(json::parse(answer.result)["unended"], 2);
-  const json message = json::parse(journal_.events("job-1", 0, 1).at(0).text);
-  EXPECT_TRUE(message["text"].get<std::string>().ends_with(
-      " to learn, 2 chats whose template writes no end behind an answer: the adapter will not learn to stop; write "
-      "them as prompt and completion"))
-      << message;
+  const auto events = journal_.events("job-1", 0, 3);
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(json::parse(events[0].text)["level"], "info");
+  const json warning = json::parse(events[1].text);
+  EXPECT_EQ(warning["level"], "warn");
+  EXPECT_EQ(warning["text"],
+            "2 chats whose template writes no end behind an answer: the adapter will not learn to stop; write them as "
+            "prompt and completion");
 }
 
 TEST_F(training_desk, blames_no_client_for_a_full_disk) {
