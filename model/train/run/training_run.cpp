@@ -65,6 +65,14 @@ pass_result total_of(std::span<const pass_result> parts) {
   throw std::runtime_error(fmt::format("the loss is no number any more at step {}: use a lower learning rate", step));
 }
 
+/// Weights that are too large to be squared make all rows zeros, or saturate what follows: the loss stays a number, and
+/// nothing is learned any more. Where all of it is learned, the loss is 0, too.
+[[noreturn]] void fail_without_gradient(std::int64_t step) {
+  throw std::runtime_error(fmt::format(
+      "all gradients are 0 at step {}: nothing can be learned from there: use a lower learning rate, or other targets",
+      step));
+}
+
 }  // namespace
 
 training_run::training_run(const trained_model& model, const parameter_set& parameters, const compute& with,
@@ -174,6 +182,7 @@ step_report training_run::step() {
   report.accuracy = static_cast<double>(all.correct) / count;
   for (const auto& batch : batches) report.tokens += batch.rows();
   if (!std::isfinite(report.loss) || !std::isfinite(report.gradient_norm)) fail_at(done_, done_ - 1, options_.init);
+  if (report.gradient_norm == 0 && report.loss > 0) fail_without_gradient(done_);
   return report;
 }
 

@@ -38,6 +38,17 @@ TEST(training_run, nothing_comes_of_weights_that_overflowed) {
   }
 }
 
+TEST(training_run, nothing_comes_of_weights_that_are_too_large_to_be_squared) {
+  const training_data data = counting_data(90, 60);
+  training_options options = quick_options();
+  options.precision = train_precision::exact;
+  adapter_run f("llama", 2, options, data, scheme::u8, {.factors = {.rank = 3, .alpha = 6}, .targets = {"o_proj"}});
+  f.run.step();
+  std::ranges::fill(f.lora.parameters().values(), 1e12f);
+  EXPECT_TRUE(std::isfinite(f.run.validate().loss)) << "the norms make zeros of them";
+  EXPECT_THAT([&] { f.run.step(); }, ThrowsMessage<std::runtime_error>(HasSubstr("all gradients are 0 at step 2: ")));
+}
+
 TEST(training_run, a_base_that_predicts_no_numbers_is_not_taken_for_a_high_rate) {
   const training_data data = counting_data(90, 60);
   training_options options = quick_options();
