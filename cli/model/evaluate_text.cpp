@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "base/blocks.hpp"
+#include "base/error.hpp"
 #include "cli/progress.hpp"
 #include "cli/standard_input.hpp"
+#include "model/train/data/training_data.hpp"
 
 namespace troupe {
 namespace {
@@ -18,8 +20,12 @@ std::int64_t window_for(const runtime& run, const mapped_file& text) {
 }  // namespace
 
 mapped_file text_in(const std::string& file) {
-  return file == "-" ? mapped_file(keep_standard_input().number(), std::string(standard_input_name))
-                     : mapped_file(file);
+  mapped_file text =
+      file == "-" ? mapped_file(keep_standard_input().number(), std::string(standard_input_name)) : mapped_file(file);
+  if (const std::size_t number = line_with_example(text.text()))
+    refuse("{}: line {} is an example in JSON: give plain text, or measure examples by troupe eval --data", text.name(),
+           number);
+  return text;
 }
 
 evaluation evaluate_text(runtime& run, const tokenizer& tokens, const mapped_file& text, const std::string& what) {
