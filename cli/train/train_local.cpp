@@ -112,6 +112,7 @@ class local_run {
         what_(what),
         log_(options.log, options.resume),
         display_(run.steps(), run.done(), options.json),
+        was_finished_(run.finished()),
         course_(run,
                 {.validate_every = options.validate_every,
                  .checkpoint_every = options.checkpoint_every,
@@ -142,7 +143,7 @@ class local_run {
       fs::remove_all(best, ignored);  // of what --force replaces
     if (options_.keep_checkpoint)
       course_.save_checkpoint();
-    else
+    else if (!was_finished_)  // or it is what an earlier run kept
       fs::remove(course_.checkpoint(), ignored);
   }
   /// Only what this process measured: one that resumes has not seen the beginning, and perhaps has made no step.
@@ -187,6 +188,7 @@ class local_run {
   const train_subject& what_;
   training_log log_;
   training_display display_;
+  bool was_finished_;
   training_course course_;
   monotonic_clock time_;
   instant checkpoint_at_ = time_.now();

@@ -273,6 +273,7 @@ TEST_F(train, goes_on_only_from_the_adapter_that_it_started_from) {
   refused(arguments(model, "out", {"--steps", "2", "--init", path("other").string(), "--resume"}),
           "of a run with other data or options (the adapter of --init): use");
   EXPECT_EQ(run(arguments(model, "out", {"--steps", "2", "--init", first, "--resume"})).code, 0);
+  EXPECT_TRUE(fs::exists(path("out") / "checkpoint.safetensors")) << "what a finished run kept stays";
 }
 
 TEST_F(train, refuses_devices_that_are_not_there_or_do_not_train_that) {
