@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <fstream>
 #include <optional>
 
 #include <nlohmann/json.hpp>
@@ -15,6 +14,7 @@
 #include "cli/output.hpp"
 #include "cli/train/train_subject.hpp"
 #include "cli/train/training_display.hpp"
+#include "cli/train/training_log.hpp"
 #include "model/ops/isa.hpp"
 #include "model/train/data/training_data.hpp"
 #include "model/train/run/checkpoint.hpp"
@@ -83,25 +83,6 @@ class output_folder {
 
   fs::path path_;
   bool is_new_;
-};
-
-/// A line of JSON after each step and each validation; nothing without a file.
-class training_log {
- public:
-  training_log(const std::string& path, bool append) : path_(path) {
-    if (path.empty()) return;
-    file_.open(path, append ? std::ios::app : std::ios::trunc);
-    if (!file_) refuse_to_write(path, errno, "choose another file");
-  }
-  void write(const nlohmann::ordered_json& line) {
-    if (path_.empty()) return;
-    file_ << line.dump() << "\n" << std::flush;
-    if (!file_) fail_to_write(path_, errno, "choose another file");
-  }
-
- private:
-  std::string path_;
-  std::ofstream file_;
 };
 
 class local_run {
@@ -242,6 +223,7 @@ int train_locally(const training_flags& options) {
   if (options.resume) {
     remove_partial_files(options.folder(), checkpoint_name);
     run.load(fs::path(options.folder()) / checkpoint_name);
+    cut_training_log(options.log, run.done(), run.best().step == run.done());
   }
   local_run local(options, run, *what);
   local.all_steps();

@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <fstream>
 
 #include "base/file_descriptor.hpp"
 #include "base/to_size.hpp"
@@ -106,19 +107,28 @@ TEST_F(train, what_replaces_an_adapter_leaves_no_best_one_of_it) {
 TEST_F(train, interrupted_and_resumed_gives_the_same_bytes) {
   const auto model = readable_model().string();
   const words more{"--steps", "150", "--checkpoint-every", "1", "--dropout", "0.1", "--quant", "u8"};
-  ASSERT_EQ(run(arguments(model, "whole", more)).code, 0);
+  const auto with_log = [&](const char* log) {
+    words all = more;
+    all.insert(all.end(), {"--validate-every", "7", "--log", path(log).string()});
+    return all;
+  };
+  ASSERT_EQ(run(arguments(model, "whole", with_log("whole.log"))).code, 0);
   const auto checkpoint = path("parts") / "checkpoint.safetensors";
   const file_descriptor said(::open(path("said").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-  process child = start(arguments(model, "parts", more), STDOUT_FILENO, said.number());
+  process child = start(arguments(model, "parts", with_log("parts.log")), STDOUT_FILENO, said.number());
   await_checkpoint(child, "parts");
   child.signal(SIGINT);
   ASSERT_EQ(child.wait(), 130);
   EXPECT_NE(read_file(path("said")).find("the same command with --resume goes on"), std::string::npos);
   ASSERT_TRUE(fs::exists(checkpoint));
-  refused(arguments(model, "parts", more), "--resume");
+  refused(arguments(model, "parts", with_log("parts.log")), "--resume");
+  std::ofstream(path("parts.log"), std::ios::app)
+      << R"({"step":150,"loss":1.0})"
+      << "\n"
+      << R"({"step":1)";  // as of a process that was killed after its checkpoint
   const auto torn = folder().write("parts/checkpoint.safetensors.7.partial", "of a process that died");
   const auto foreign = folder().write("parts/film.partial", "of somebody else");
-  words again = more;
+  words again = with_log("parts.log");
   again.push_back("--resume");
   again.push_back("--json");
   const ran done = run(arguments(model, "parts", again));
@@ -126,6 +136,7 @@ TEST_F(train, interrupted_and_resumed_gives_the_same_bytes) {
   EXPECT_EQ(done.out.find("base_validation_loss"), std::string::npos) << "the process measured it that was interrupted";
   const auto bytes = [&](const char* out) { return read_file(path(out) / "adapter_model.safetensors"); };
   EXPECT_EQ(bytes("parts"), bytes("whole"));
+  EXPECT_EQ(read_file(path("parts.log")), read_file(path("whole.log")));
   EXPECT_FALSE(fs::exists(torn));
   EXPECT_TRUE(fs::exists(foreign));
 }
