@@ -4,10 +4,13 @@
 #include <cerrno>
 #include <optional>
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/file_descriptor.hpp"
 #include "base/paths.hpp"
 #include "base/whole_file.hpp"
 #include "cli/interrupt.hpp"
@@ -37,6 +40,10 @@ void check(const training_flags& o) {
   const fs::path out(o.folder());
   if (std::error_code ignored; fs::equivalent(out, o.model.path, ignored))
     refuse("{}: is the folder of the model itself: choose another folder", out.string());
+}
+
+void check_folder(const training_flags& o) {
+  const fs::path out(o.folder());
   const bool unfinished = path_exists(out / checkpoint_name);
   if (o.resume && !unfinished) refuse("{}: has no checkpoint to go on from: leave out --resume", o.folder());
   if (std::error_code ignored;
@@ -56,13 +63,14 @@ training_options run_of(const training_flags& o, const device_id& device, const 
   return run;
 }
 
-/// The folder that is written: made, and tried, before anything is trained that could not be kept. One that was made
-/// for a run that then wrote nothing goes again.
+/// The folder that is written: made, tried and locked before anything is trained that could not be kept. One that was
+/// made for a run that then wrote nothing goes again.
 class output_folder {
  public:
   explicit output_folder(fs::path path) : path_(std::move(path)), is_new_(!path_exists(path_)) {
     try {
       make_folder(path_);
+      lock();
       const fs::path trial = path_ / fmt::format("{}.trial", checkpoint_name);
       write_file(trial, "");
       fs::remove(trial);
@@ -76,6 +84,12 @@ class output_folder {
   output_folder& operator=(const output_folder&) = delete;
 
  private:
+  /// For as long as it is open. A run writes nothing there for a minute, and another might begin.
+  void lock() {
+    opened_ = file_descriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (opened_.is_open() && ::flock(opened_.number(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+      refuse("{}: another troupe train writes there: wait for its end, or choose another folder", path_.string());
+  }
   void clean_up() const {
     std::error_code not_empty;
     if (is_new_) fs::remove(path_, not_empty);
@@ -83,6 +97,7 @@ class output_folder {
 
   fs::path path_;
   bool is_new_;
+  file_descriptor opened_;
 };
 
 class local_run {
@@ -201,6 +216,7 @@ void print_outcome(const nlohmann::ordered_json& outcome, bool json) {
 
 int train_locally(const training_flags& options) {
   check(options);
+  check_folder(options);
   const device_id device = device_of(options.model);
   thread_pool pool(thread_count(options.model));
   const compute with{pool, kernels()};
@@ -220,6 +236,7 @@ int train_locally(const training_flags& options) {
   training_run run(what->model(), what->parameters(), with, data, validation ? &*validation : nullptr, chosen);
   if (const std::string remark = run.remark(); !remark.empty()) training_display::note(remark);
   const output_folder folder(options.folder());
+  check_folder(options);  // once more: another run may have ended there meanwhile
   if (options.resume) {
     remove_partial_files(options.folder(), checkpoint_name);
     run.load(fs::path(options.folder()) / checkpoint_name);

@@ -1,5 +1,7 @@
 // `troupe train --local`: what it writes, how it is interrupted, what it refuses.
+#include <fcntl.h>
 #include <pty.h>
+#include <sys/file.h>
 
 #include <csignal>
 #include <cstring>
@@ -210,6 +212,16 @@ TEST_F(train, refuses_a_folder_that_cannot_be_written_before_its_first_step) {
   folder().write("file", "not a folder");
   refused(arguments(model, "file/adapter", {"--steps", "2", "--log", log.string()}), "choose another folder");
   EXPECT_FALSE(fs::exists(log));
+}
+
+TEST_F(train, refuses_a_folder_that_another_run_writes) {
+  fs::create_directory(path("out"));
+  const file_descriptor held(::open(path("out").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_EQ(::flock(held.number(), LOCK_EX), 0);
+  const auto model = readable_model().string();
+  for (const words& more : {words{}, words{"--force"}})
+    refused(arguments(model, "out", more), path("out").string() + ": another troupe train writes there");
+  EXPECT_TRUE(fs::is_empty(path("out")));
 }
 
 TEST_F(train, leaves_no_folder_where_nothing_was_written) {
