@@ -369,7 +369,8 @@ TEST_F(supervisor_with_links, says_once_which_nodes_it_refuses_and_why_until_the
   idle.name = "no name";
   EXPECT_FALSE(answer_to(idle).accepted);
   EXPECT_FALSE(answer_to(hello(std::string(65, 'w'), 3)).accepted);
-  EXPECT_TRUE(next_refusal().starts_with("refused a node's hello: its name cannot be used: ")) << "and nothing of the other one";
+  EXPECT_TRUE(next_refusal().starts_with("refused a node's hello: its name cannot be used: "))
+      << "and nothing of the other one";
   EXPECT_TRUE(answer_to(here).accepted);
   next.pid = 2;
   old.build = "a";
