@@ -5,6 +5,7 @@
 // in interfaces.hpp.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -121,10 +122,10 @@ struct stage_started {
   static constexpr std::uint16_t kind = 17;
   replica_life life;
   std::uint32_t stage = 0, tensor_rank = 0;
-  bool lost_next = false;  ///< the neighbour is not reached: one of the two may be at fault
-  std::string error = {};  ///< empty: ready
+  std::optional<seat> lost = {};  ///< whom it does not reach, the next stage or a rank: either may be at fault
+  std::string error = {};         ///< empty: ready
 
-  auto fields() { return std::tie(life, stage, tensor_rank, lost_next, error); }
+  auto fields() { return std::tie(life, stage, tensor_rank, lost, error); }
 };
 
 /// Scheduler to every stage: one step. Orders are carried out in the order in which they arrive.
@@ -171,10 +172,10 @@ struct stage_failed {
   static constexpr std::uint16_t kind = 21;
   replica_life life;
   std::uint32_t stage = 0, tensor_rank = 0;
-  bool lost_next = false;  ///< the neighbour: one of the two may be at fault
+  std::optional<seat> lost = {};  ///< as in stage_started
   std::string error;
 
-  auto fields() { return std::tie(life, stage, tensor_rank, lost_next, error); }
+  auto fields() { return std::tie(life, stage, tensor_rank, lost, error); }
 };
 
 // --- adapters ---

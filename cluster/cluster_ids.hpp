@@ -2,6 +2,7 @@
 #include <compare>
 #include <cstdint>
 #include <string>
+#include <tuple>
 
 #include "base/strong_id.hpp"
 
@@ -22,6 +23,7 @@ using replica_id = strong_id<struct replica_tag, std::uint32_t>;
 struct seat {
   std::uint32_t stage = 0, rank = 0;
   auto operator<=>(const seat&) const = default;
+  auto fields() { return std::tie(stage, rank); }
 };
 
 /// Consecutive layers, both ends included.

@@ -29,7 +29,7 @@ supervisor_state::handle::behavior_type supervisor_state::make_behavior() {
       [this](const stage_started& started) { take_started(started); },
       [this](const stage_failed& failed) {
         end_life(failed.life, fmt::format("stage {} failed: {}", failed.stage, failed.error),
-                 {.at = {failed.stage, failed.tensor_rank}, .in_step = true, .lost_next = failed.lost_next});
+                 {.at = {failed.stage, failed.tensor_rank}, .in_step = true, .lost = failed.lost});
       },
       [this](const life_rejected& rejected) { reject_life(rejected); },
       [this](wake) {

@@ -33,11 +33,18 @@ class supervisor_state {
     worker_actor worker;
     std::string endpoint, meeting;
   };
+  /// What a rank says that misses another one in a step.
+  struct missed_rank {
+    std::string why;
+    seat_failure where;
+    instant said_at;
+  };
   struct replica_record {
     scheduler_actor scheduler;
     replica_life life;
     replica_course course;
     seat_failures failures;
+    std::optional<missed_rank> missed;  ///< until it is known whether the process of that one has ended
   };
 
   // supervisor.cpp: who is a member
@@ -76,12 +83,15 @@ class supervisor_state {
   void stop_replica(std::size_t index, life_end how);
   void fail_replica(std::size_t index, const std::string& why, const seat_failure& where);
   void end_life(const replica_life& life, const std::string& why, const seat_failure& where);
+  void look_for_missed_rank(std::size_t index);
+  bool has_ended(std::size_t index, seat whose) const;
   void reject_life(const life_rejected& rejected);
   void take_started(const stage_started& started);
   void announce(std::size_t index);
   void retry_replicas(instant now);
   bool gives_seat_to_spare(std::size_t index);
   bool replaces_worker(std::size_t index, seat whose);
+  const std::string* worker_in(std::size_t index, seat whose) const;
   bool other_runs(std::size_t index) const;
 
   // supervisor_status.cpp

@@ -10,6 +10,12 @@
 #include "cluster/config/config_place.hpp"
 
 namespace troupe {
+namespace {
+
+/// A rank may find out that another process has ended a little sooner than the head does.
+constexpr duration longest_news_of_an_end = std::chrono::milliseconds(300);
+
+}  // namespace
 
 /// Whether all nodes of the cluster's file are here, or enough time has passed.
 bool supervisor_state::is_assembled(instant now) const {
@@ -140,22 +146,46 @@ void supervisor_state::tell_stage(std::size_t index, seat whose) {
 
 void supervisor_state::stop_replica(std::size_t index, life_end how) {
   replica_record& replica = replicas_[index];
+  replica.missed.reset();
   if (replica.course.stop(clock_.now())) tell(replica.scheduler, replica_stopped{how});
 }
 
 void supervisor_state::fail_replica(std::size_t index, const std::string& why, const seat_failure& where) {
   parts_.say(fmt::format("replica {}: {}", index, why));
-  stop_replica(index, where.lost_next ? life_end::lost_link : life_end::loss);
+  stop_replica(index, where.lost ? life_end::lost_link : life_end::loss);
   replica_record& replica = replicas_[index];
   replica.failures.note(where, replica.course.failures() > 0);
   replica.course.note_failure(why);
 }
 
-/// Several ranks and stages may report that a life is over: the first report counts.
+/// Several ranks and stages may report that a life is over: the first report counts, but what a rank says of its own
+/// counts more than that another misses it.
 void supervisor_state::end_life(const replica_life& life, const std::string& why, const seat_failure& where) {
   const std::size_t index = life.replica.value;
   if (index >= replicas_.size() || replicas_[index].life != life) return;
-  if (replicas_[index].course.is_alive()) fail_replica(index, why, where);
+  replica_record& replica = replicas_[index];
+  if (!replica.course.is_alive()) return;
+  if (!where.lost || where.lost->stage != where.at.stage) return fail_replica(index, why, where);
+  if (!replica.missed) replica.missed = {why, where, clock_.now()};
+  look_for_missed_rank(index);
+}
+
+/// If its process has ended, perhaps the step killed it. Otherwise two ranks have lost each other, which is no step's
+/// doing.
+void supervisor_state::look_for_missed_rank(std::size_t index) {
+  const auto& missed = replicas_[index].missed;
+  if (!missed) return;
+  const bool is_gone = has_ended(index, *missed->where.lost);
+  if (!is_gone && clock_.now() - missed->said_at < longest_news_of_an_end) return;
+  const auto [why, where, said_at] = *missed;
+  fail_replica(index, why, is_gone ? seat_failure{.at = *where.lost, .in_step = where.in_step} : where);
+}
+
+/// The head's own worker ends with the head.
+bool supervisor_state::has_ended(std::size_t index, seat whose) const {
+  const std::string* const name = worker_in(index, whose);
+  const link_id link = name ? link_of(*name) : no_link;
+  return link != no_link && !parts_.links->is_connected(link);
 }
 
 /// What a step cannot have brought comes from the first rank of the last stage.
@@ -173,7 +203,7 @@ void supervisor_state::take_started(const stage_started& started) {
   if (course.current() != replica_course::phase::starting) return;
   if (!started.error.empty())
     return fail_replica(index, fmt::format("stage {} cannot start: {}", started.stage, started.error),
-                        {.at = {started.stage, started.tensor_rank}, .lost_next = started.lost_next});
+                        {.at = {started.stage, started.tensor_rank}, .lost = started.lost});
   if (course.note_ready({started.stage, started.tensor_rank}, clock_.now())) announce(index);
 }
 
@@ -199,6 +229,7 @@ void supervisor_state::announce(std::size_t index) {
 
 void supervisor_state::retry_replicas(instant now) {
   for (std::size_t i = 0; i < replicas_.size(); ++i) {
+    look_for_missed_rank(i);
     const auto due = replicas_[i].course.look(now, parts_.longest_start);
     if (due == replica_course::due::next_life && !gives_seat_to_spare(i)) start_replica(i);
     if (due == replica_course::due::failure)
@@ -214,10 +245,9 @@ bool supervisor_state::gives_seat_to_spare(std::size_t index) {
 
 /// Returns false where nobody can take its place. The head's own worker goes with the head alone.
 bool supervisor_state::replaces_worker(std::size_t index, seat whose) {
-  const auto [stage, rank] = whose;
-  const auto& stages = placement_->replicas[index].stages;
-  if (stage >= stages.size() || rank >= stages[stage].workers.size()) return false;  // a worker has said them
-  const std::string name = stages[stage].workers[rank];
+  const std::string* const seated = worker_in(index, whose);
+  if (!seated) return false;
+  const std::string name = *seated;
   const auto found = workers_.find(name);
   if (found == workers_.end() || found->second.link == no_link) return false;
   const placement_change after = repair(*placement_, name, offers_.all(), parts_.shape, parts_.wanted);
@@ -225,6 +255,13 @@ bool supervisor_state::replaces_worker(std::size_t index, seat whose) {
   members_.give_up(found->second.incarnation, clock_.now());
   lose(name, "its stage fails again and again, and a spare takes its place", life_end::planned);
   return true;
+}
+
+/// Null where there is no such seat: a worker has said it.
+const std::string* supervisor_state::worker_in(std::size_t index, seat whose) const {
+  const auto& stages = placement_->replicas[index].stages;
+  if (whose.stage >= stages.size() || whose.rank >= stages[whose.stage].workers.size()) return nullptr;
+  return &stages[whose.stage].workers[whose.rank];
 }
 
 bool supervisor_state::other_runs(std::size_t index) const {

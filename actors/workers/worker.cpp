@@ -10,6 +10,7 @@
 #include "base/to_size.hpp"
 #include "cluster/config/config.hpp"
 #include "model/ops/isa.hpp"
+#include "transport/collective/collective.hpp"
 
 namespace troupe {
 namespace {
@@ -35,8 +36,9 @@ worker_state::handle::behavior_type worker_state::make_behavior() {
       [this](const adapter_ready& ready) { take_adapter(ready); },
       [this](forget_life) { forget_all(); },
       [this](const link_lost& lost) {
-        if (held_ && held_->next != no_link && held_->next == lost.link)
-          fail(fmt::format("the link to the next stage closed: {}", lost.end.why), true);
+        if (!held_ || held_->next == no_link || held_->next != lost.link) return;
+        held_->lost = held_->next_seat();
+        fail(fmt::format("the link to the next stage closed: {}", lost.end.why));
       },
       [this](stop_now) {
         forget_all();
@@ -58,7 +60,7 @@ void worker_state::start(const start_stage& order) {
   if (answer.error.empty()) {
     tell(parts_.fetcher, stage_layers{order.first_layer, order.layers});
   } else {
-    answer.lost_next = held_ && held_->next != no_link;  // to reach it is the last thing that is tried
+    if (held_) answer.lost = held_->lost;
     forget();
   }
   tell(parts_.head, std::move(answer));
@@ -110,6 +112,7 @@ void worker_state::make_stage(const start_stage& order, const std::stop_token& s
 void worker_state::reach_next(const std::string& endpoint, const std::stop_token& stop) {
   held_->next = parts_.links->connect(endpoint, dialing::until_forgotten);
   if (parts_.links->wait_up(held_->next, parts_.reach_patience, stop)) return;
+  held_->lost = held_->next_seat();
   refuse("{}: the next stage is there and does not answer: see that this machine can connect to it", endpoint);
 }
 
@@ -147,10 +150,10 @@ void worker_state::forget_all() {
   forget();
 }
 
-void worker_state::fail(const std::string& error, bool lost_next) {
+void worker_state::fail(const std::string& error) {
   if (!held_) return;
   const start_stage& role = held_->role;
-  tell(parts_.head, stage_failed{role.life, role.stage, role.tensor_rank, lost_next, error});
+  tell(parts_.head, stage_failed{role.life, role.stage, role.tensor_rank, held_->lost, error});
   forget();
 }
 
@@ -161,6 +164,9 @@ std::string worker_state::fault_of(Work work, const std::string& no_memory) {
     return {};
   } catch (const device_lost& error) {
     parts_.on_device_lost(error.what());
+    return error.what();
+  } catch (const collective_failure& error) {
+    if (held_ && error.peer()) held_->lost = {held_->role.stage, static_cast<std::uint32_t>(*error.peer())};
     return error.what();
   } catch (const std::bad_alloc&) {
     return no_memory;

@@ -47,12 +47,14 @@ struct held_stage {
   std::unique_ptr<stage_ranks> ranks = {};  ///< if several workers share the stage, which refers to it
   std::unique_ptr<stage> layers = {};
   link_id next = no_link;
+  std::optional<seat> lost = {};  ///< the neighbour that was not reached, if that ends the life
   std::deque<run_step> orders = {};
   std::vector<answer_opening> opened_ahead = {};  ///< opened by an order whose rest has not arrived yet
   std::map<step_id, shared_bytes> arrived = {};   ///< hidden states by step, until the step is run
   hidden_buffers buffers = {};
 
   bool can_run_next() const;
+  seat next_seat() const { return {role.stage + 1, role.tensor_rank}; }
   /// Makes the hidden states of a step, or takes those that arrived.
   void fill(float* hidden, step_id step, std::size_t size);
 };
@@ -81,7 +83,7 @@ class worker_state {
   void advance();
   void run_front();
   void run_order(held_stage& held, const run_step& order);
-  void fail(const std::string& error, bool lost_next = false);
+  void fail(const std::string& error);
   /// Runs `work`. Returns what went wrong; empty if nothing did.
   template <class Work>
   std::string fault_of(Work work, const std::string& no_memory);

@@ -68,8 +68,8 @@ class stranger {
 /// Well-formed messages from somebody whom they do not become.
 void pretend(const std::string& endpoint, std::mt19937& random) {
   const replica_life life{replica_id(0), epoch_id((std::uint64_t{1} << 32) + 1 + random() % 4)};
-  stranger(endpoint).say(stage_failed{life, 0, 0, false, "so it is said"});
-  stranger(endpoint).say(stage_started{life, 0, 0, false, "so it is said"});
+  stranger(endpoint).say(stage_failed{life, 0, 0, {}, "so it is said"});
+  stranger(endpoint).say(stage_started{life, 0, 0, {}, "so it is said"});
   step_done done;
   done.life = life;
   done.outcome.step = step_id(random() % 1000);

@@ -9,8 +9,10 @@
 // All ranks make the same calls in the same order, each from one thread at a time.
 #pragma once
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace troupe {
@@ -18,7 +20,14 @@ namespace troupe {
 /// The ranks can no longer agree: one is gone, silent or out of step. Every later call fails too.
 class collective_failure : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit collective_failure(const std::string& what, std::optional<int> peer = {})
+      : std::runtime_error(what), peer_(peer) {}
+
+  /// The rank that this one does not reach; none: it is not known, or that is not what went wrong.
+  std::optional<int> peer() const { return peer_; }
+
+ private:
+  std::optional<int> peer_;
 };
 
 class collective {

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <limits>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "base/number_in.hpp"
@@ -49,19 +50,24 @@ class exchanged_addresses final : public gloo::rendezvous::Store {
 
   void set(const std::string&, const std::vector<char>& own) override {
     addresses_ = place_.exchange_words(group_, std::string(own.begin(), own.end()));
+    asked_.reset();
   }
   /// Gloo's names for ranks end in their numbers.
   std::vector<char> get(const std::string& name) override {
     const auto rank = number_in<std::size_t>(std::string_view(name).substr(name.find_last_not_of("0123456789") + 1));
     if (!rank || *rank >= addresses_.size()) throw collective_failure(fmt::format("'{}' has no address", name));
+    asked_ = static_cast<int>(*rank);
     return {addresses_[*rank].begin(), addresses_[*rank].end()};
   }
   void wait(const std::vector<std::string>&) override {}
+  /// The rank whose address was asked for last, before Gloo connects to it.
+  std::optional<int> asked() const { return asked_; }
 
  private:
   const rank_group& group_;
   meeting_place& place_;
   std::vector<std::string> addresses_;  ///< by rank
+  std::optional<int> asked_;
 };
 
 /// A connection to one other rank. The calling thread itself reads and writes the socket: that takes a tenth of the
@@ -128,8 +134,7 @@ class gloo_rank final : public collective {
     std::shared_ptr<gloo::transport::Device> device =
         gloo::transport::tcp::CreateDevice(place.host_among(group).c_str());
     context_->setTimeout(timeout);
-    exchanged_addresses addresses(group, place);
-    context_->connectFullMesh(addresses, device);
+    connect(exchanged_addresses(group, place), device);
     peers_.resize(to_size(size()));
     for (int peer = 0; peer < size(); ++peer)
       if (peer != rank()) peers_[to_size(peer)] = std::make_unique<peer_connection>(*context_->getPair(peer));
@@ -153,6 +158,19 @@ class gloo_rank final : public collective {
   void interrupt() noexcept override { interrupted_.store(true); }
 
  private:
+  void connect(exchanged_addresses addresses, std::shared_ptr<gloo::transport::Device>& device) {
+    try {
+      context_->connectFullMesh(addresses, device);
+    } catch (const collective_failure&) {
+      throw;
+    } catch (const std::exception& error) {
+      if (!addresses.asked()) throw;
+      throw collective_failure(
+          fmt::format("rank {} of {} cannot be reached ({})", *addresses.asked(), size(), error.what()),
+          addresses.asked());
+    }
+  }
+
   /// Waits until all ranks read their sockets themselves; before that, Gloo's thread would write one piece over
   /// another. Of two the lower begins, so that neither waits for room while the other does.
   void greet_all() {
@@ -213,7 +231,7 @@ class gloo_rank final : public collective {
     } catch (const collective_failure&) {
       throw;
     } catch (const std::exception& error) {
-      throw collective_failure(fmt::format("rank {} of {} is gone or silent ({})", peer, size(), error.what()));
+      throw collective_failure(fmt::format("rank {} of {} is gone or silent ({})", peer, size(), error.what()), peer);
     }
   }
 
@@ -237,7 +255,7 @@ std::unique_ptr<collective> make_gloo_rank(const rank_group& group, meeting_plac
   try {
     return std::make_unique<gloo_rank>(group, place, timeout);
   } catch (const gloo::Exception& error) {  // input_error and collective_failure go on
-    throw collective_failure(fmt::format("ranks cannot connect to each other ({})", error.what()));
+    throw collective_failure(fmt::format("this rank cannot connect to others ({})", error.what()));
   }
 }
 

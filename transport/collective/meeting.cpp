@@ -96,7 +96,8 @@ visitors await_visitors(int listener, const rank_group& group, const std::string
   while (missing() < group.size) {
     const bool is_late = std::chrono::steady_clock::now() >= deadline;
     if (is_late || !is_ready(listener, POLLIN, deadline, group.stop))
-      throw collective_failure(fmt::format("rank {} of {} did not come to {}", missing(), group.size, place));
+      throw collective_failure(fmt::format("rank {} of {} did not come to {}", missing(), group.size, place),
+                               static_cast<int>(missing()));
     if (auto next = accept_visitor(listener, group, deadline)) came[to_size(next->rank - 1)] = std::move(next);
   }
   return came;
@@ -106,7 +107,7 @@ void tell_all(visitors& came, const std::vector<std::string>& words) {
   for (auto& each : came)
     for (const std::string& word : words)
       if (!each->to.send_text(word))
-        throw collective_failure(fmt::format("rank {} of {} went away", each->rank, words.size()));
+        throw collective_failure(fmt::format("rank {} of {} went away", each->rank, words.size()), each->rank);
 }
 
 /// The address by which visitors from other machines have found rank 0, if there are any.
@@ -140,13 +141,14 @@ std::optional<visit> try_to_visit_rank_0(const rank_group& group, const std::str
   return made;
 }
 
+/// Longer than rank 0 waits for others: it knows who is missing, and says so first.
 visit visit_rank_0(const rank_group& group, const std::string& own_word) {
-  const moment deadline = std::chrono::steady_clock::now() + group.patience;
+  const moment deadline = std::chrono::steady_clock::now() + group.patience * 5 / 4;
   while (!group.stop.stop_requested() && std::chrono::steady_clock::now() < deadline) {
     if (auto made = try_to_visit_rank_0(group, own_word, deadline)) return std::move(*made);
     std::this_thread::sleep_for(between_tries);
   }
-  throw collective_failure(fmt::format("rank 0 of {} is not at {}", group.size, group.place));
+  throw collective_failure(fmt::format("rank 0 of {} is not at {}", group.size, group.place), 0);
 }
 
 void check(const rank_group& group, const std::string& own_word) {

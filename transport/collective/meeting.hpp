@@ -18,7 +18,7 @@ struct rank_group {
   std::string name;  ///< the same for all that belong together, and for nobody else
   int rank = 0, size = 1;
   std::string place;                           ///< endpoint of rank 0's meeting place
-  std::chrono::milliseconds patience{10'000};  ///< each time that they meet
+  std::chrono::milliseconds patience{10'000};  ///< of rank 0, each time that they meet; others wait a quarter longer
   std::stop_token stop;                        ///< gives up at once
 };
 

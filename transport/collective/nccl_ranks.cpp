@@ -26,6 +26,7 @@ std::unique_ptr<collective> make_nccl_rank(const rank_group&, meeting_place&, in
 #include <atomic>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -200,7 +201,9 @@ class nccl_rank final : public collective {
                               : !well         ? library_.cudaGetErrorString(stream)
                               : late          ? "time-out"
                                               : "interrupted";
-      throw collective_failure(fmt::format("a rank of {} is gone or silent ({})", size(), why));
+      const bool is_known = size() == 2 && (state == ncclRemoteError || (well && late));
+      throw collective_failure(fmt::format("a rank of {} is gone or silent ({})", size(), why),
+                               is_known ? std::optional(1 - rank()) : std::nullopt);
     }
   }
 

@@ -14,7 +14,7 @@ constexpr std::int64_t most_weight = 1000;  ///< of a tenant
 /// Why stages forget what they stored.
 enum class life_end : std::uint8_t {
   loss,       ///< perhaps a step's own doing
-  lost_link,  ///< the same, and it is known that two stages, or the head and a node, could not reach each other
+  lost_link,  ///< the same, and it is known that two workers, or the head and one, could not reach each other
   planned     ///< nobody's: a worker leaves, or is sent away
 };
 

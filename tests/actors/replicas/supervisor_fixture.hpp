@@ -82,7 +82,7 @@ class supervisor : public testing::Test {
       const std::string& name, std::function<void(command_answer)> answer = [](const command_answer&) {}) {
     tell(actor_, command_call{{"drain", json{{"name", name}}.dump()}, std::move(answer)});
   }
-  void started(replica_life life) { tell(actor_, stage_started{life, 0, 0, false, {}}); }
+  void started(replica_life life) { tell(actor_, stage_started{life, 0, 0, {}, {}}); }
   /// The scheduler of the next replica that is made.
   scheduler_actor next_replica() {
     const auto added = router_.take<replica_added>();

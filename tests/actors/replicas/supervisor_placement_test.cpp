@@ -165,15 +165,16 @@ class supervisor_of_two_stages : public supervisor {
   void fail(int lives, bool lost_next) {
     const std::uint32_t stage = lost_next ? 0 : 1;
     if (lost_next)
-      tell(actor_, stage_failed{first_, stage, 0, true, "a test"});
+      tell(actor_, stage_failed{first_, stage, 0, lost(lost_next), "a test"});
     else
-      tell(actor_, stage_started{first_, stage, 0, false, "a test"});
+      tell(actor_, stage_started{first_, stage, 0, {}, "a test"});
     while (--lives > 0) cannot_start(stage, lost_next);
   }
   /// The next life.
   void cannot_start(std::uint32_t stage, bool lost_next) {
-    tell(actor_, stage_started{worker_.take<start_stage>().life, stage, 0, lost_next, "a test"});
+    tell(actor_, stage_started{worker_.take<start_stage>().life, stage, 0, lost(lost_next), "a test"});
   }
+  static std::optional<seat> lost(bool next) { return next ? std::optional(seat{1, 0}) : std::nullopt; }
 
   replica_life first_;
 };
@@ -195,9 +196,8 @@ TEST_F(supervisor_of_two_stages, gives_the_seat_of_one_of_two_that_lose_each_oth
 
 TEST_F(supervisor_of_two_stages, keeps_workers_whose_steps_fail_as_often_as_a_request_that_kills_may_end_lives) {
   ASSERT_TRUE(comes_to_say("\"w1\"", true));
-  tell(actor_, stage_failed{first_, 1, 0, false, "a test"});
-  for (int life = 0; life < 2; ++life)
-    tell(actor_, stage_failed{worker_.take<start_stage>().life, 1, 0, false, "a test"});
+  tell(actor_, stage_failed{first_, 1, 0, {}, "a test"});
+  for (int life = 0; life < 2; ++life) tell(actor_, stage_failed{worker_.take<start_stage>().life, 1, 0, {}, "a test"});
   (void)worker_.take<start_stage>();
   EXPECT_EQ(workers_here(), 3u);
 }
@@ -210,14 +210,14 @@ TEST_F(supervisor_of_two_stages, does_not_hold_against_a_spare_what_failed_befor
   EXPECT_EQ(workers_here(), 3u) << "w1 is given up";
   const replica_life second = worker_.take<start_stage>().life;
   EXPECT_EQ(workers_here(), 3u) << "the spare has failed once";
-  tell(actor_, stage_started{second, 1, 0, false, "a test"});
+  tell(actor_, stage_started{second, 1, 0, {}, "a test"});
   (void)worker_.take<start_stage>();
   EXPECT_EQ(workers_here(), 2u) << "and now it has failed twice";
 }
 
 TEST_F(supervisor_of_two_stages, does_not_add_failed_steps_to_failed_starts) {
   ASSERT_TRUE(comes_to_say("\"w1\"", true));
-  tell(actor_, stage_failed{first_, 1, 0, false, "a test"});
+  tell(actor_, stage_failed{first_, 1, 0, {}, "a test"});
   cannot_start(1, false);
   (void)worker_.take<start_stage>();
   EXPECT_EQ(workers_here(), 3u);

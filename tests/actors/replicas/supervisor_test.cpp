@@ -9,7 +9,7 @@ TEST_F(supervisor, shows_what_nodes_say_even_if_it_is_no_text) {
   odd.host = "h\xff";
   tell(actor_, incoming<join_cluster>{link_id(2), 0, {odd}});
   const auto first = worker_.take<start_stage>();
-  tell(actor_, stage_failed{first.life, 0, 0, false, "/models/\xff: cannot be read"});
+  tell(actor_, stage_failed{first.life, 0, 0, {}, "/models/\xff: cannot be read"});
   EXPECT_TRUE(comes_to_say("cannot be read", true));
   EXPECT_NE(board_->read("nodes").find("\"odd\""), std::string::npos);
 }
@@ -83,19 +83,19 @@ TEST_F(supervisor, begins_every_life_under_a_number_of_its_own) {
   started(first.life);
   (void)next_replica();
   wait_until_ready(0, true);
-  tell(actor_, stage_failed{first.life, 0, 0, false, "a test"});
+  tell(actor_, stage_failed{first.life, 0, 0, {}, "a test"});
   wait_until_ready(0, false);
   const auto second = worker_.take<start_stage>();  // after a while
   EXPECT_EQ(second.life, life(0, 2));
   started(first.life);  // of the old life: means nothing
-  tell(actor_, stage_failed{first.life, 0, 0, false, "late"});
+  tell(actor_, stage_failed{first.life, 0, 0, {}, "late"});
   started(second.life);
   wait_until_ready(0, true);
 }
 
 TEST_F(supervisor, takes_no_stage_for_ready_that_was_in_an_earlier_life) {
   const auto first = worker_.take<start_stage>();
-  tell(actor_, stage_failed{first.life, 0, 0, false, "a test"});
+  tell(actor_, stage_failed{first.life, 0, 0, {}, "a test"});
   EXPECT_EQ(worker_.take<start_stage>().life, life(0, 2));
   started(first.life);
   join("w1", 11);
@@ -106,8 +106,8 @@ TEST_F(supervisor, takes_no_stage_for_ready_that_was_in_an_earlier_life) {
 /// Several stages report what one of them has caused.
 TEST_F(supervisor, counts_the_end_of_a_life_once) {
   const auto first = worker_.take<start_stage>();
-  for (const std::uint32_t stage : {0u, 1u}) tell(actor_, stage_failed{first.life, stage, 0, false, "a test"});
-  tell(actor_, stage_started{first.life, 0, 0, false, "too late"});
+  for (const std::uint32_t stage : {0u, 1u}) tell(actor_, stage_failed{first.life, stage, 0, {}, "a test"});
+  tell(actor_, stage_started{first.life, 0, 0, {}, "too late"});
   EXPECT_TRUE(comes_to_say("a test", true));
   EXPECT_EQ(json::parse(board_->read("replicas"))[0]["failures"], 1);
 }
@@ -141,7 +141,7 @@ TEST_F(supervisor_with_short_patience, never_misses_the_worker_in_its_own_proces
 
 TEST_F(supervisor, says_why_a_replica_does_not_start_until_it_does) {
   const auto first = worker_.take<start_stage>();
-  tell(actor_, stage_started{first.life, 0, 0, false, "no memory"});
+  tell(actor_, stage_started{first.life, 0, 0, {}, "no memory"});
   EXPECT_TRUE(comes_to_say("stage 0 cannot start: no memory", true));
   started(worker_.take<start_stage>().life);
   EXPECT_TRUE(comes_to_say("no memory", false));
@@ -173,7 +173,7 @@ TEST_F(supervisor, has_the_requests_of_a_lost_replica_go_back_to_the_router_thou
   const scheduler_actor scheduler = next_replica();
   wait_until_ready(0, true);
   ask(scheduler);
-  tell(actor_, stage_failed{first.life, 0, 0, false, "a test"});
+  tell(actor_, stage_failed{first.life, 0, 0, {}, "a test"});
   const auto returned = router_.take<requests_returned>();
   EXPECT_EQ(returned.from, replica_id(0));
   EXPECT_EQ(returned.requests.at(0).id, request_id(7));

@@ -425,10 +425,12 @@ class ranks : public worker {
     std::function<void()> reads;  ///< its weights
     worker_actor actor;
   };
-  void spawn(rank_worker& each, device_id device) {
+  void spawn(rank_worker& each, device_id device,
+             std::chrono::milliseconds meeting_patience = std::chrono::seconds(20)) {
     worker_parts parts = parts_for(each.head);
     parts.device = device;
     parts.ranks.place = each.place;
+    parts.ranks.meeting_patience = meeting_patience;
     parts.ranks.patience = std::chrono::milliseconds(500);
     parts.alarm = each.alarm;
     parts.preload = [&each](const loaded_model&, std::int64_t, std::int64_t) {
@@ -487,7 +489,20 @@ TEST_F(ranks, fail_when_one_is_gone) {
   begin_both(2);
   tell(rank_[1].actor, forget_life{});
   tell(rank_[0].actor, next_order(2));
-  EXPECT_NE(rank_[0].head.take<stage_failed>().error.find("rank 1 of 2"), std::string::npos);
+  const auto failed = rank_[0].head.take<stage_failed>();
+  EXPECT_NE(failed.error.find("rank 1 of 2"), std::string::npos) << failed.error;
+  EXPECT_EQ(failed.lost, (seat{0, 1}));
+}
+
+TEST_F(ranks, say_who_does_not_come) {
+  for (rank_worker& each : rank_) {
+    tell(each.actor, stop_now{});
+    spawn(each, {}, std::chrono::milliseconds(100));
+  }
+  begin(2, 0);
+  EXPECT_EQ(rank_[0].head.take<stage_started>().lost, (seat{0, 1}));
+  begin(3, 1);
+  EXPECT_EQ(rank_[1].head.take<stage_started>().lost, (seat{0, 0}));
 }
 
 TEST_F(ranks, do_not_share_a_stage_between_a_gpu_and_a_processor) {
@@ -579,10 +594,13 @@ TEST_F(worker, begins_no_life_in_which_it_cannot_reach_the_next_stage) {
   const auto failed = head_.take<stage_failed>();
   EXPECT_EQ(failed.life, life(2));
   EXPECT_NE(failed.error.find(first.next + ": could not be reached"), std::string::npos) << failed.error;
+  EXPECT_EQ(failed.lost, (seat{1, 0}));
   first.life = life(3);
   tell(other, first);
-  const std::string error = head_.take<stage_started>().error;
-  EXPECT_NE(error.find(first.next + ": the next stage is there and does not answer"), std::string::npos) << error;
+  const auto answer = head_.take<stage_started>();
+  EXPECT_NE(answer.error.find(first.next + ": the next stage is there and does not answer"), std::string::npos)
+      << answer.error;
+  EXPECT_EQ(answer.lost, (seat{1, 0}));
   tell(other, stop_now{});
   EXPECT_TRUE(await_ends(std::chrono::seconds(30), other));  // it uses `links`
 }

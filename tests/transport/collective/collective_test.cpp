@@ -7,6 +7,7 @@
 #include <cstring>
 #include <future>
 #include <random>
+#include <stop_token>
 
 #include "base/error.hpp"
 #include "base/to_size.hpp"
@@ -171,6 +172,7 @@ TEST_P(collectives, a_rank_that_says_nothing_fails_the_others_in_time_and_for_go
       ADD_FAILURE() << "nobody answered";
     } catch (const collective_failure& failure) {
       EXPECT_NE(std::string(failure.what()).find("rank 1 of 2"), std::string::npos) << failure.what();
+      EXPECT_EQ(failure.peer(), 1);
     }
     own.all_gather(std::as_writable_bytes(std::span(data)), ends);
   });
@@ -239,6 +241,33 @@ TEST(gloo_ranks, connect_where_others_know_their_hosts_by_other_addresses) {
     EXPECT_EQ(data[0], 3);
   });
   for (const auto& failure : failures) EXPECT_EQ(failure, "");
+}
+
+TEST(gloo_ranks, name_the_one_that_they_cannot_connect_to) {
+  meeting_place place("127.0.0.1");
+  rank_group group{.name = "test",
+                   .rank = 0,
+                   .size = 2,
+                   .place = place.endpoint(),
+                   .patience = std::chrono::seconds(20),
+                   .stop = {}};
+  std::stop_source met;
+  auto other = std::async(std::launch::async, [group, stop = met.get_token()]() mutable {
+    const meeting_place own("127.0.0.1");
+    group.rank = 1;
+    group.stop = stop;
+    (void)own.host_among(group);
+    while (true) (void)own.exchange_words(group, "no address");  // whatever it is that Gloo asks for
+  });
+  try {
+    (void)make_gloo_rank(group, place, std::chrono::seconds(20));
+    ADD_FAILURE() << "they are connected";
+  } catch (const collective_failure& failure) {
+    EXPECT_TRUE(std::string(failure.what()).starts_with("rank 1 of 2 cannot be reached")) << failure.what();
+    EXPECT_EQ(failure.peer(), 1);
+  }
+  met.request_stop();
+  EXPECT_THROW(other.get(), collective_failure);
 }
 
 TEST(gloo_ranks, go_on_when_the_numbers_of_calls_are_used_up) {

@@ -83,8 +83,22 @@ TEST(meeting_place, a_rank_that_never_comes_is_named) {
     ADD_FAILURE() << "nobody came";
   } catch (const collective_failure& failure) {
     EXPECT_TRUE(std::string(failure.what()).starts_with("rank 2 of 3")) << failure.what();
+    EXPECT_EQ(failure.peer(), 2);
   }
   EXPECT_THROW(one.get(), collective_failure);
+}
+
+/// Which says who is missing.
+TEST(meeting_place, ranks_wait_longer_than_rank_0_does) {
+  const meeting_place place("127.0.0.1");
+  const auto begin = std::chrono::steady_clock::now();
+  try {
+    place.exchange_words(group_at(place, "g", 1, 3, milliseconds(80)), "one");
+    ADD_FAILURE() << "nobody is there";
+  } catch (const collective_failure& failure) {
+    EXPECT_EQ(failure.peer(), 0);
+  }
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, milliseconds(100));
 }
 
 TEST(meeting_place, gives_up_in_time_where_no_file_is_left_for_who_comes) {

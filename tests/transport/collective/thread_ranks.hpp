@@ -58,8 +58,8 @@ class thread_rank final : public collective {
         office_->changed.wait_until(lock, deadline, [&] { return !box.empty() || is_told() || is_gone(); });
     if (is_told()) throw collective_failure("told to stop waiting for the other ranks");
     if (box.empty())
-      throw collective_failure(
-          fmt::format("rank {} of {} {}", from.peer, size(), in_time ? "is gone" : "says nothing"));
+      throw collective_failure(fmt::format("rank {} of {} {}", from.peer, size(), in_time ? "is gone" : "says nothing"),
+                               from.peer);
     const std::vector<std::byte> bytes = std::move(box.front());
     box.pop_front();
     if (bytes.size() != from.bytes.size())
