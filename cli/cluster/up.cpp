@@ -4,9 +4,14 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <functional>
+#include <ios>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -96,6 +101,27 @@ class start_note {
   bool is_said_ = false;
 };
 
+/// Lets the process that waits for a daemon say what that says in its log meanwhile: which nodes die, or do not join.
+class log_echo {
+ public:
+  explicit log_echo(std::filesystem::path log) : log_(std::move(log)) {
+    std::error_code none_yet;
+    const auto size = std::filesystem::file_size(log_, none_yet);
+    if (!none_yet) at_ = static_cast<std::streamoff>(size);
+  }
+
+  void tick() {
+    std::ifstream file(log_, std::ios::binary);
+    file.seekg(at_);
+    for (std::string line; std::getline(file, line) && !file.eof(); at_ = file.tellg())
+      write_error(fmt::format("troupe: {}\n", without_time(line)));
+  }
+
+ private:
+  const std::filesystem::path log_;
+  std::streamoff at_ = 0;
+};
+
 /// Holds the cluster up until a signal comes.
 void run_nodes(const cluster_config& config, std::function<void(const std::string&)> say_line, const beginning& begin) {
   const up_lock lock(config);
@@ -119,8 +145,8 @@ void run_attached(const cluster_config& config) {
     has_served = true;
     print_if_heard(where_text(config) + lame + "Ctrl-C ends it\n");
   };
-  run_nodes(config, [](const std::string& line) { print_if_heard(line + "\n"); },
-            {.on_waiting = [&] { note.tick(); }, .on_ready = on_ready});
+  const auto say_line = [](const std::string& line) { print_if_heard(line + "\n"); };
+  run_nodes(config, say_line, {.on_waiting = [&] { note.tick(); }, .on_late = say_line, .on_ready = on_ready});
   if (::isatty(STDOUT_FILENO) == 1) print_if_heard("\n");  // behind the ^C that the terminal shows
   if (!has_served) check_interrupt();
 }
@@ -138,7 +164,7 @@ void run_daemon(const cluster_config& config, detachment& caller) {
       ready = true;
       caller.report(0, where_text(config) + lame);
     };
-    run_nodes(config, say, {.on_waiting = [] {}, .on_ready = on_ready});
+    run_nodes(config, say, {.on_waiting = [] {}, .on_late = say, .on_ready = on_ready});
   } catch (const input_error& error) {
     fail(2, error.what());
   } catch (const std::exception& error) {
@@ -157,10 +183,12 @@ void end_daemon(const cluster_config& config, detachment& daemon, detachment::ou
 
 void run_detached(const cluster_config& config) {
   const interrupt_guard guard;  // before there is a daemon, which would go on alone
-  detachment detached(config.logs() / "up.log");
+  const std::filesystem::path log = config.logs() / "up.log";
+  log_echo echo(log);
+  detachment detached(log);
   if (detached.is_daemon()) return run_daemon(config, detached);
   start_note note(config);
-  const auto outcome = detached.wait([&] { return note.tick(), is_interrupted(); });
+  const auto outcome = detached.wait([&] { return note.tick(), echo.tick(), is_interrupted(); });
   if (is_interrupted()) end_daemon(config, detached, outcome);
   check_interrupt();
   if (outcome.code == 2) throw input_error(outcome.text);
