@@ -37,7 +37,7 @@ namespace {
 
 struct up_options {
   std::string cluster;
-  bool detach = false;
+  bool detach = false, check = false;
 };
 
 /// As the head finds out: without a chat template that can be used, a model serves all the same.
@@ -198,6 +198,11 @@ void run_detached(const cluster_config& config) {
 
 int up(const up_options& options) {
   const cluster_config config = read_cluster_config(options.cluster);
+  if (options.check) {
+    check_beside_up(config);
+    print(config.label + " can be used\n");
+    return 0;
+  }
   check_before_up(config);
   hold_up(config, options.detach);
   return 0;
@@ -242,6 +247,7 @@ void add_up(CLI::App& program, command& chosen) {
   const auto [own, options] = add_command(program, chosen, "up", "Start a cluster's nodes and keep them running", up);
   own.add_option("CLUSTER", options.cluster, "the cluster's TOML file")->required();
   own.add_flag("--detach", options.detach, "return once all replicas serve; troupe down ends it");
+  own.add_flag("--check", options.check, "only check the file, also while the cluster is up");
 }
 
 void add_down(CLI::App& program, command& chosen) {
