@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "actors/http/access/api_keys.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/paths.hpp"
@@ -62,11 +63,14 @@ std::string client_key(const std::filesystem::path& keys) {
   return opens ? typed_word((keys / "client.key").string()) : "FILE";
 }
 
-/// Of a machine's addresses it names the one that this machine reaches for sure.
+/// Of a machine's addresses it names the one that this machine reaches for sure. Keys lie where the head is, which is
+/// mostly here.
 std::string http_text(const cluster_config& config) {
   std::string text = "page and API: http://" + reachable_address(config.http, config.head().host);
   if (const auto place = split_host_port(config.http); place && is_any_host(place->host))
     text += fmt::format(", and at port {} of this machine's other addresses", place->port);
+  if (config.need_keys || path_exists(api_keys_file(config.state_dir)))
+    text += fmt::format("; requests need a key: troupe keys add {} NAME makes one", typed_word(config.label));
   return text + "\n";
 }
 
