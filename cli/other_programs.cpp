@@ -126,7 +126,8 @@ struct other_way {
   command_names commands = {};  ///< for which that is so; none: for all
 };
 constexpr std::string_view no_downloads = "troupe downloads no models: fetch one by `hf download`, and name its folder";
-constexpr std::string_view own_template = "the template is the model's own: chat_template.jinja in its folder";
+constexpr std::string_view own_template =
+    "the template is the model's own: chat_template.jinja in its folder, or NAME.jinja beside NAME.gguf";
 constexpr std::string_view of_requests = "each request says it (docs/API.md)";
 constexpr std::string_view not_needed = "always on, or not needed: leave it out";
 constexpr std::string_view no_tls = "a proxy in front has TLS (docs/OPERATING.md)";

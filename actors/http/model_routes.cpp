@@ -36,7 +36,8 @@ void show_model(const api_call& call) {
   if (served.is_base(name)) return call.exchange->reply({.body = base_json(context)});
   const auto adapter = served.find_adapter(name);
   if (!adapter) throw unknown_model(name);
-  call.exchange->reply({.body = model_json(context, name, adapter->created, adapter->full_name, served.model)});
+  call.exchange->reply(
+      {.body = model_json(context, own_name(name), adapter->created, adapter->full_name, served.model)});
 }
 
 bool may_name_adapter(const api_context& context, const std::string& name) {
@@ -56,7 +57,7 @@ void load_adapter_folder(const api_call& call) {
   require_admin(call);
   const json body = parse_body(call.request->body);
   const request_fields from(body);
-  const std::string name = from.required_text("lora_name");
+  const std::string name(own_name(from.required_text("lora_name")));
   const auto path = from.text("lora_path");
   json arguments{{"name", name}};
   if (path) arguments["path"] = *path;
@@ -77,7 +78,7 @@ void load_adapter_folder(const api_call& call) {
 /// `field`: where the request has the name.
 void unload(const api_call& call, const std::string& name, const char* field, json answer) {
   require_admin(call);
-  run_command(call.context->store, {"adapters.unload", dump({{"name", name}})}, call.exchange,
+  run_command(call.context->store, {"adapters.unload", dump({{"name", own_name(name)}})}, call.exchange,
               {.done = [exchange = call.exchange,
                         answer = std::move(answer)](const std::string&) { reply_json(exchange, answer); },
                .field = field});

@@ -74,6 +74,9 @@ class supervisor_state {
   void end_vacancy(instant now);
   void clear_placement_problem();
   bool is_assembled(instant now) const;
+  bool is_late(instant now) const;
+  std::vector<std::string> awaited_workers() const;
+  void say_who_is_awaited();
   void take_in(const std::string& name);
   void give_up_worker(const std::string& name, life_end how);
   void carry_out(const placement_change& change);
@@ -118,7 +121,8 @@ class supervisor_state {
   std::vector<replica_record> replicas_;
   std::uint64_t lives_ = 0;
   std::string placement_problem_;  ///< why the workers cannot be placed, as last said; empty: nothing is wrong
-  last_said refused_;              ///< nodes that asked to join, and why they may not
+  bool said_who_is_awaited_ = false;
+  last_said refused_;  ///< nodes that asked to join, and why they may not
 };
 
 }  // namespace troupe

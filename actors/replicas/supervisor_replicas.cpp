@@ -19,15 +19,35 @@ constexpr duration longest_news_of_an_end = std::chrono::milliseconds(300);
 
 /// Whether all nodes of the cluster's file are here, or enough time has passed.
 bool supervisor_state::is_assembled(instant now) const {
-  if (now - started_ > std::chrono::seconds(parts_.config.assemble_seconds)) return true;
-  return std::all_of(parts_.config.nodes.begin(), parts_.config.nodes.end(), [&](const node_config& node) {
-    return !node.is_worker() || !node.autostart || workers_.contains(node.name);
-  });
+  return is_late(now) || awaited_workers().empty();
+}
+
+bool supervisor_state::is_late(instant now) const {
+  return now - started_ > std::chrono::seconds(parts_.config.assemble_seconds);
+}
+
+/// Those of the cluster's file that are not here.
+std::vector<std::string> supervisor_state::awaited_workers() const {
+  std::vector<std::string> names;
+  for (const node_config& node : parts_.config.nodes)
+    if (node.is_worker() && node.autostart && !workers_.contains(node.name)) names.push_back(node.name);
+  return names;
+}
+
+/// Once: whoever looks for the reason why nobody serves looks here.
+void supervisor_state::say_who_is_awaited() {
+  if (std::exchange(said_who_is_awaited_, true)) return;
+  const std::vector<std::string> names = awaited_workers();
+  if (!names.empty())
+    parts_.say(fmt::format("waits for {}: the node's own log says why it does not join", fmt::join(names, ", ")));
+  else if (workers_.empty())
+    parts_.say("waits for workers: none has joined so far");
 }
 
 /// The first placement. Where nodes of the file are missing, those that are here need not wait for long if they
 /// suffice: nodes that come later become spares, or further replicas.
 void supervisor_state::place_all(instant now) {
+  if (is_late(now)) say_who_is_awaited();
   const bool assembled = is_assembled(now);
   if (workers_.empty() || (!assembled && now - last_join_ < parts_.gathering)) return clear_placement_problem();
   auto placed = place(offers_.all(), parts_.shape, parts_.wanted);

@@ -4,13 +4,19 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <functional>
+#include <ios>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "actors/http/access/api_keys.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/paths.hpp"
@@ -32,7 +38,7 @@ namespace {
 
 struct up_options {
   std::string cluster;
-  bool detach = false;
+  bool detach = false, check = false;
 };
 
 /// As the head finds out: without a chat template that can be used, a model serves all the same.
@@ -57,11 +63,14 @@ std::string client_key(const std::filesystem::path& keys) {
   return opens ? typed_word((keys / "client.key").string()) : "FILE";
 }
 
-/// Of a machine's addresses it names the one that this machine reaches for sure.
+/// Of a machine's addresses it names the one that this machine reaches for sure. Keys lie where the head is, which is
+/// mostly here.
 std::string http_text(const cluster_config& config) {
   std::string text = "page and API: http://" + reachable_address(config.http, config.head().host);
   if (const auto place = split_host_port(config.http); place && is_any_host(place->host))
     text += fmt::format(", and at port {} of this machine's other addresses", place->port);
+  if (config.need_keys || path_exists(api_keys_file(config.state_dir)))
+    text += fmt::format("; requests need a key: troupe keys add {} NAME makes one", typed_word(config.label));
   return text + "\n";
 }
 
@@ -96,6 +105,27 @@ class start_note {
   bool is_said_ = false;
 };
 
+/// Lets the process that waits for a daemon say what that says in its log meanwhile: which nodes die, or do not join.
+class log_echo {
+ public:
+  explicit log_echo(std::filesystem::path log) : log_(std::move(log)) {
+    std::error_code none_yet;
+    const auto size = std::filesystem::file_size(log_, none_yet);
+    if (!none_yet) at_ = static_cast<std::streamoff>(size);
+  }
+
+  void tick() {
+    std::ifstream file(log_, std::ios::binary);
+    file.seekg(at_);
+    for (std::string line; std::getline(file, line) && !file.eof(); at_ = file.tellg())
+      write_error(fmt::format("troupe: {}\n", without_time(line)));
+  }
+
+ private:
+  const std::filesystem::path log_;
+  std::streamoff at_ = 0;
+};
+
 /// Holds the cluster up until a signal comes.
 void run_nodes(const cluster_config& config, std::function<void(const std::string&)> say_line, const beginning& begin) {
   const up_lock lock(config);
@@ -119,8 +149,8 @@ void run_attached(const cluster_config& config) {
     has_served = true;
     print_if_heard(where_text(config) + lame + "Ctrl-C ends it\n");
   };
-  run_nodes(config, [](const std::string& line) { print_if_heard(line + "\n"); },
-            {.on_waiting = [&] { note.tick(); }, .on_ready = on_ready});
+  const auto say_line = [](const std::string& line) { print_if_heard(line + "\n"); };
+  run_nodes(config, say_line, {.on_waiting = [&] { note.tick(); }, .on_late = say_line, .on_ready = on_ready});
   if (::isatty(STDOUT_FILENO) == 1) print_if_heard("\n");  // behind the ^C that the terminal shows
   if (!has_served) check_interrupt();
 }
@@ -138,7 +168,7 @@ void run_daemon(const cluster_config& config, detachment& caller) {
       ready = true;
       caller.report(0, where_text(config) + lame);
     };
-    run_nodes(config, say, {.on_waiting = [] {}, .on_ready = on_ready});
+    run_nodes(config, say, {.on_waiting = [] {}, .on_late = say, .on_ready = on_ready});
   } catch (const input_error& error) {
     fail(2, error.what());
   } catch (const std::exception& error) {
@@ -157,10 +187,12 @@ void end_daemon(const cluster_config& config, detachment& daemon, detachment::ou
 
 void run_detached(const cluster_config& config) {
   const interrupt_guard guard;  // before there is a daemon, which would go on alone
-  detachment detached(config.logs() / "up.log");
+  const std::filesystem::path log = config.logs() / "up.log";
+  log_echo echo(log);
+  detachment detached(log);
   if (detached.is_daemon()) return run_daemon(config, detached);
   start_note note(config);
-  const auto outcome = detached.wait([&] { return note.tick(), is_interrupted(); });
+  const auto outcome = detached.wait([&] { return note.tick(), echo.tick(), is_interrupted(); });
   if (is_interrupted()) end_daemon(config, detached, outcome);
   check_interrupt();
   if (outcome.code == 2) throw input_error(outcome.text);
@@ -170,6 +202,11 @@ void run_detached(const cluster_config& config) {
 
 int up(const up_options& options) {
   const cluster_config config = read_cluster_config(options.cluster);
+  if (options.check) {
+    check_beside_up(config);
+    print(config.label + " can be used\n");
+    return 0;
+  }
   check_before_up(config);
   hold_up(config, options.detach);
   return 0;
@@ -214,6 +251,7 @@ void add_up(CLI::App& program, command& chosen) {
   const auto [own, options] = add_command(program, chosen, "up", "Start a cluster's nodes and keep them running", up);
   own.add_option("CLUSTER", options.cluster, "the cluster's TOML file")->required();
   own.add_flag("--detach", options.detach, "return once all replicas serve; troupe down ends it");
+  own.add_flag("--check", options.check, "only check the file, also while the cluster is up");
 }
 
 void add_down(CLI::App& program, command& chosen) {

@@ -37,8 +37,9 @@ std::optional<std::filesystem::path> files_to_preload(const cluster_config& conf
 }
 
 /// If the head runs on this machine: each adapter to preload must be a folder or file with an adapter for the model, or
-/// a version in the journal, which is where the head will look.
-void check_preload(const cluster_config& config, const model_config& model) {
+/// a version in the journal, which is where the head will look. Of a cluster that is up the journal is the head's own:
+/// what is nowhere else may be there.
+void check_preload(const cluster_config& config, const model_config& model, bool is_up) {
   adapter_catalogue::options known;
   known.base_name = config.model.name;
   std::optional<adapter_catalogue> saved;
@@ -52,6 +53,7 @@ void check_preload(const cluster_config& config, const model_config& model) {
       (void)at_key(config, "adapters.preload", [&] { return read_adapter(*files, model); });
       continue;
     }
+    if (is_up) continue;
     const journal::options book = journal_options_of(config);
     if (!saved) saved.emplace(known, path_exists(book.file) ? journal(book).load_catalogue() : catalogue_records());
     if (!saved->load(adapter))
@@ -133,16 +135,24 @@ void check_ports(const cluster_config& config) {
   }
 }
 
+constexpr std::uint64_t plenty = std::uint64_t{1} << 50;
+
+/// What a node of this machine may have. While the cluster is up, what is free says nothing: it has taken some of it.
+std::uint64_t memory_here(const node_config& node, bool is_up) {
+  if (node.memory || !is_up) return memory_of(node);
+  const auto whole = node.device.is_cpu() ? machine_memory() : std::nullopt;
+  return whole ? static_cast<std::uint64_t>(*whole) : plenty;
+}
+
 /// What the workers that start with the cluster will offer. Of another host's memory nothing is known yet.
-std::vector<worker_offer> offers_of(const cluster_config& config) {
-  constexpr std::uint64_t plenty = std::uint64_t{1} << 50;
+std::vector<worker_offer> offers_of(const cluster_config& config, bool is_up) {
   std::vector<worker_offer> offers;
   for (const node_config& node : config.nodes) {
     if (!node.autostart || !node.is_worker()) continue;
     const bool is_here = is_this_machine(node.host);
     offers.push_back({.name = node.name,
                       .host = plain_host(node.host),
-                      .memory = is_here ? memory_of(node) : node.memory.value_or(plenty),
+                      .memory = is_here ? memory_here(node, is_up) : node.memory.value_or(plenty),
                       .layers = node.layers,
                       .replica = node.replica,
                       .pool = is_here && node.shares_memory() ? "this machine" : ""});
@@ -151,33 +161,34 @@ std::vector<worker_offer> offers_of(const cluster_config& config) {
 }
 
 /// Checks the devices of the nodes that start here. This process leaves the GPUs that it asks: they are the nodes'.
-std::vector<worker_offer> ask_devices(const cluster_config& config) {
+std::vector<worker_offer> ask_devices(const cluster_config& config, bool is_up) {
   const auto for_each = [&](auto ask) {
     for (const node_config& node : config.nodes)
       if (node.autostart && is_this_machine(node.host)) ask(node);
   };
   for_each([&](const node_config& node) { check_device(config, node); });
-  std::vector<worker_offer> offers = offers_of(config);
+  std::vector<worker_offer> offers = offers_of(config, is_up);
   for_each([](const node_config& node) { leave_device(node.device); });
   return offers;
 }
 
 /// Refuses here, before anything starts, what cannot work; and packs the model once, so that not every node does it.
-void check_site(const cluster_config& config) {
+/// `is_up`: the cluster that is up now, with another file or this one, will have ended before this file is used.
+void check_site(const cluster_config& config, bool is_up) {
   (void)load_options_of(config);
   (void)kv_of(config);
   check_state_folder(config);
   (void)at_key(config, "model.path", [&] { return open_model(config.model.path); });  // before it is packed, and ports
   for (const node_config& node : config.nodes) check_listening(config, node);
-  check_ports(config);
+  if (!is_up) check_ports(config);
   const node_site site = make_site(config, config.head().name);
   const supervisor_parts planned = supervisor_parts_of(site, 0);
   (void)bus_options_of(site);  // the keys
   if (is_this_machine(config.head().host)) {
     tell_of_unnameable_adapters(config);
-    check_preload(config, site.model->config);
+    check_preload(config, site.model->config, is_up);
   }
-  const auto placed = place(ask_devices(config), planned.shape, planned.wanted);
+  const auto placed = place(ask_devices(config, is_up), planned.shape, planned.wanted);
   if (!placed) refuse_at(config, placed.error().key, "{}", placed.error().text);
 }
 
@@ -185,7 +196,11 @@ void check_site(const cluster_config& config) {
 
 void check_before_up(const cluster_config& config) {
   if (const auto holder = find_up(config)) refuse_second_up(config, *holder);
-  check_site(config);
+  check_site(config, false);
+}
+
+void check_beside_up(const cluster_config& config) {
+  check_site(config, find_up(config).has_value());
 }
 
 }  // namespace troupe

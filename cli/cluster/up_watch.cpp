@@ -8,10 +8,12 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "cli/cluster/cluster_client.hpp"
 #include "cli/cluster/status_watch.hpp"
@@ -124,19 +126,52 @@ std::filesystem::path log_of(const cluster_config& config, const node_process& n
   return config.logs() / (node.name + ".log");
 }
 
-/// A worker that has not joined by now is late; a trainer is if it has died before.
-std::string lame_nodes(const cluster_config& config, const json& status, const launcher& nodes) {
+/// A line for each. A worker that has not joined by now is late; a trainer is if it has died before.
+std::vector<std::string> lame_nodes(const cluster_config& config, const json& status, const launcher& nodes) {
   auto entries = entries_of(status);
-  std::string lines;
+  std::vector<std::string> lines;
   for (const node_process& node : nodes.nodes()) {
     const node_config* known = config.find(node.name);
     const bool is_late = !node.last_end.empty() || (known && known->is_worker());
-    if (is_late && entries[node.name].state == "missing")
-      lines += fmt::format("{} has not joined yet{}: see {}\n", node.name,
-                           node.last_end.empty() ? "" : " (" + node.last_end + ")", log_of(config, node).string());
+    if (!is_late || entries[node.name].state != "missing") continue;
+    const std::filesystem::path log = log_of(config, node);
+    const std::string end = node.last_end.empty() ? "" : " (" + node.last_end + ")";
+    lines.push_back(fmt::format("{} has not joined yet{}{}: see {}", node.name, end, last_words(log), log.string()));
   }
   return lines;
 }
+
+/// Tells for whom a cluster waits that does not begin: a node that cannot reach the head waits without end.
+class roll_call {
+ public:
+  explicit roll_call(const cluster_config& config)
+      : config_(config), due_(time_.now() + std::chrono::seconds(config.assemble_seconds)) {}
+
+  void note(const json& status) { last_ = status; }
+  void tick(const launcher& nodes, const beginning& begin) {
+    if (time_.now() < due_) return;
+    due_ = time_.now() + std::chrono::minutes(1);
+    for (const std::string& line : last_.is_null() ? silent_head(nodes) : lame_nodes(config_, last_, nodes))
+      begin.on_late(line);
+  }
+
+ private:
+  std::vector<std::string> silent_head(const launcher& nodes) const {
+    std::vector<std::string> lines;
+    for (const node_process& node : nodes.nodes()) {
+      if (node.name != config_.head().name) continue;
+      const std::filesystem::path log = log_of(config_, node);
+      lines.push_back(fmt::format("{} does not answer at {} yet{}: see {}", node.name, config_.head_endpoint(),
+                                  last_words(log), log.string()));
+    }
+    return lines;
+  }
+
+  const cluster_config& config_;
+  monotonic_clock time_;
+  instant due_;
+  json last_;  ///< what the head said; null: nothing yet
+};
 
 /// What is wrong with a node so that the cluster cannot go on, or nullptr. While it begins, every node must start.
 /// Once it is ready, it is of no use without its head, which is not started again if the file no longer has it, say.
@@ -167,18 +202,22 @@ void watch_nodes(const cluster_config& config, launcher& nodes, const beginning&
   constexpr duration first_glances = std::chrono::milliseconds(50), glances = std::chrono::seconds(1);
   status_watch head(connect_as_node(config));
   hang_policy hanging;
+  roll_call late(config);
   for (bool ready = false; !is_interrupted();) {
     nodes.poll(ready ? glances : first_glances, {head.news_descriptor(), interrupt_descriptor()});
     check_given_up(config, nodes, ready);
-    if (!ready) begin.on_waiting();
+    if (!ready) begin.on_waiting(), late.tick(nodes, begin);
     const json status = json::parse(head.take().value_or(""), nullptr, false);
     if (status.is_discarded()) continue;
+    late.note(status);
     follow_head(status, config.head().name, nodes, hanging);
     if (const auto problem = lasting_problem(status); !ready && problem) throw std::runtime_error(*problem);
     if (ready || !is_ready(status)) continue;
     ready = true;
     head.slow_down();
-    begin.on_ready(lame_nodes(config, status, nodes));
+    std::string lame;
+    for (const std::string& line : lame_nodes(config, status, nodes)) lame += line + "\n";
+    begin.on_ready(lame);
   }
 }
 

@@ -11,6 +11,8 @@ namespace troupe {
 /// Who is told how a cluster begins.
 struct beginning {
   std::function<void()> on_waiting;  ///< again and again, until it is ready
+  /// If it is not ready after [cluster] assemble_seconds, and then each minute: a line for each node that it waits for.
+  std::function<void(const std::string& line)> on_late;
   /// The first time that it is. `lame`: a line for each node that does not start, though the others suffice.
   std::function<void(const std::string& lame)> on_ready;
 };

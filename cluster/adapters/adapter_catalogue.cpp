@@ -7,6 +7,7 @@
 
 #include "base/ascii.hpp"
 #include "base/error.hpp"
+#include "base/gguf_name.hpp"
 #include "base/number_in.hpp"
 #include "base/to_size.hpp"
 
@@ -61,8 +62,7 @@ std::vector<std::string> names_of_base(std::string_view name) {
 }
 
 bool is_base_name(std::string_view text, std::string_view name) {
-  const auto names = names_of_base(name);
-  return std::find(names.begin(), names.end(), text) != names.end();
+  return text == "base" || (!name.empty() && (text == name || name_without_gguf(text) == name));
 }
 
 bool is_sha256(std::string_view text) {

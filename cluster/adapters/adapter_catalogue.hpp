@@ -75,6 +75,7 @@ constexpr std::string_view adapter_name_rule =
     "take 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit, without \"..\"";
 /// What requests call the bare model: "base", its name, or the file NAME.gguf that it is in.
 std::vector<std::string> names_of_base(std::string_view name);
+/// Also the first piece of such a file (gguf_name.hpp).
 bool is_base_name(std::string_view text, std::string_view name);
 /// 64 hexadecimal digits, lower case.
 bool is_sha256(std::string_view text);

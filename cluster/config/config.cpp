@@ -5,7 +5,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "base/ascii.hpp"
+#include "base/gguf_name.hpp"
 #include "base/paths.hpp"
 #include "base/whole_file.hpp"
 #include "cluster/config/config_address.hpp"
@@ -33,17 +33,20 @@ std::string default_listen(const node_config& node) {
   return is_numeric_host(node.host) ? tcp_endpoint(node.host, 0) : "tcp://*:0";
 }
 
-/// Requests call a model by what it is, not by how it is stored.
-std::string name_without_ending(std::string name) {
-  constexpr std::string_view ending = ".gguf";
-  if (name.size() > ending.size() && lower_case(name).ends_with(ending)) name.resize(name.size() - ending.size());
+/// Requests call a model by what it is, not by how it is stored. Ollama's blobs have no name but a digest: sha256- and
+/// 64 digits, of which the first tell them apart.
+std::string default_model_name(const std::filesystem::path& model) {
+  constexpr std::string_view blob = "sha256-";
+  constexpr std::size_t all_digits = 64, shown_digits = 12;
+  std::string name = name_without_gguf(model_name_of(model));
+  if (name.starts_with(blob) && name.size() == blob.size() + all_digits) name.resize(blob.size() + shown_digits);
   return name;
 }
 
 void fill_in(cluster_config& config) {
   if (config.name.empty()) refuse_at(config, "cluster.name", "the cluster has no name: name = \"rooms\" in [cluster]");
   if (config.state_dir.empty()) config.state_dir = default_state_dir(config);
-  if (config.model.name.empty()) config.model.name = name_without_ending(model_name_of(config.model.path));
+  if (config.model.name.empty()) config.model.name = default_model_name(config.model.path);
   if (config.adapters.dir.empty()) config.adapters.dir = config.state_dir / "adapters";
   for (auto& node : config.nodes)
     if (node.listen.empty()) node.listen = node.is_head() ? config.listen : default_listen(node);

@@ -161,10 +161,9 @@ void refuse_second_up(const cluster_config& config, const up_process& holder) {
   const std::string what_is_shared =
       is_chosen ? fmt::format("another cluster uses the state folder {}", config.state_dir.string())
                 : fmt::format("another file has the name {}", config.name);
-  refuse(
-      "{}: {}, too, and is up ({}): troupe down {} ends it{}; to run beside it this one needs another {} in [cluster]",
-      config.label, what_is_shared, holder.text(), typed_word(holder.file.string()), there,
-      is_chosen ? "state_dir" : "name");
+  const char* const what_differs = is_chosen ? "state_dir in [cluster]" : "name in [cluster] (troupe serve: --name)";
+  refuse("{}: {}, too, and is up ({}): troupe down {} ends it{}; to run beside it this one needs another {}",
+         config.label, what_is_shared, holder.text(), typed_word(holder.file.string()), there, what_differs);
 }
 
 std::optional<up_process> find_up(const cluster_config& config) {

@@ -141,10 +141,9 @@ void write_weights(const model_files& source, const load_options& options, threa
 }
 
 void write_companions(const model_files& source, const fs::path& to) {
-  if (source.gguf)
-    write_file(to / gguf_metadata_name, metadata_only_gguf(*source.gguf));
-  else
-    copy_companions(source.path, to);
+  if (!source.gguf) return copy_companions(source.path, to);
+  write_file(to / gguf_metadata_name, metadata_only_gguf(*source.gguf));
+  copy_companion(template_beside(source.path), to / usual_template_file);
 }
 
 }  // namespace

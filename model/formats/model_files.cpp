@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/gguf_name.hpp"
 #include "base/paths.hpp"
 #include "base/to_size.hpp"
 #include "base/whole_file.hpp"
@@ -203,14 +204,20 @@ model_files open_model(const std::filesystem::path& path) {
   return model;
 }
 
+std::filesystem::path template_beside(const std::filesystem::path& gguf) {
+  return gguf.parent_path() / (name_without_gguf(gguf.filename().string()) + ".jinja");
+}
+
+void copy_companion(const std::filesystem::path& from, const std::filesystem::path& to) {
+  if (!path_exists(from)) return;
+  make_folder(to.parent_path());
+  std::error_code error;
+  std::filesystem::copy_file(from, to, std::filesystem::copy_options::overwrite_existing, error);
+  if (error) fail_to_write(to, error.value());
+}
+
 void copy_companions(const std::filesystem::path& from, const std::filesystem::path& to) {
-  for (const auto name : model_companions) {
-    if (!path_exists(from / name)) continue;
-    make_folder((to / name).parent_path());
-    std::error_code error;
-    std::filesystem::copy_file(from / name, to / name, std::filesystem::copy_options::overwrite_existing, error);
-    if (error) fail_to_write(to / name, error.value());
-  }
+  for (const auto name : model_companions) copy_companion(from / name, to / name);
 }
 
 }  // namespace troupe

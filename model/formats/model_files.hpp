@@ -83,6 +83,8 @@ std::string head_name(const model_files& model);
 /// `path`: a Hugging Face folder or a .gguf file. Of a packed model `weights` is empty.
 model_files open_model(const std::filesystem::path& path);
 
+/// Where a folder's template is, unless tokenizer_config.json has it.
+inline constexpr std::string_view usual_template_file = "chat_template.jinja";
 /// Where the template for requests with tools is, of a model that has one of its own.
 inline constexpr std::string_view tool_template_file = "additional_chat_templates/tool_use.jinja";
 /// Where older releases put the template of a model that sees pictures.
@@ -91,8 +93,13 @@ inline constexpr std::string_view old_template_file = "chat_template.json";
 inline constexpr std::array<std::string_view, 12> model_companions{
     "config.json",           "generation_config.json",  "tokenizer.json",   "tokenizer.model",
     "tokenizer_config.json", "special_tokens_map.json", "vocab.json",       "merges.txt",
-    "added_tokens.json",     "chat_template.jinja",     tool_template_file, old_template_file};
-/// Those that are there. Throws write_failure where one cannot be written.
+    "added_tokens.json",     usual_template_file,       tool_template_file, old_template_file};
+/// Where the template of a .gguf file is that has none, or another one than it should be used with: NAME.jinja beside
+/// NAME.gguf, since several may share a folder.
+std::filesystem::path template_beside(const std::filesystem::path& gguf);
+/// If it is there. Throws write_failure where it cannot be written.
+void copy_companion(const std::filesystem::path& from, const std::filesystem::path& to);
+/// Of a folder, those that are there.
 void copy_companions(const std::filesystem::path& from, const std::filesystem::path& to);
 
 }  // namespace troupe

@@ -8,8 +8,10 @@
 
 #include "base/ascii.hpp"
 #include "base/field_error.hpp"
+#include "base/paths.hpp"
 #include "model/chat/chat_template.hpp"
 #include "model/formats/json_input.hpp"
+#include "model/formats/model_files.hpp"
 #include "model/text/chat_messages.hpp"
 #include "model/text/chat_repairs.hpp"
 #include "model/text/template_habits.hpp"
@@ -23,7 +25,10 @@ constexpr std::size_t most_variables = 1000;
 
 chat_sources sources_of(const std::filesystem::path& model) {
   auto found = find_chat_sources(model);
-  if (!found) refuse("{}: has no chat template: give the prompt as plain text", model.string());
+  if (!found)
+    refuse("{}: has no chat template, as {} would be: give the prompt as plain text", model.string(),
+           is_folder(model) ? fmt::format("{} in its folder", usual_template_file)
+                            : template_beside(model).filename().string() + " beside it");
   return std::move(*found);
 }
 

@@ -61,7 +61,7 @@ chat_sources sources_in_folder(const fs::path& folder) {
   const std::string file = (folder / "tokenizer_config.json").string();
   const json config = tokenizer_config(folder, file);
   take_texts(config, found);
-  if (const fs::path own = folder / "chat_template.jinja"; path_exists(own))
+  if (const fs::path own = folder / usual_template_file; path_exists(own))
     found.usual = detail::read_text(own, largest_text);
   else
     take_template(config, file, found);
@@ -72,17 +72,22 @@ chat_sources sources_in_folder(const fs::path& folder) {
   return found;
 }
 
+chat_sources source_beside(const fs::path& gguf) {
+  const fs::path own = template_beside(gguf);
+  return {.usual = path_exists(own) ? detail::read_text(own, largest_text) : ""};
+}
+
 }  // namespace
 
 std::optional<chat_sources> find_chat_sources(const fs::path& model) {
-  chat_sources found;
-  if (is_folder(model)) found = sources_in_folder(model);
-  if (found.usual.empty())
-    if (const auto metadata = find_gguf_metadata(model)) {
+  chat_sources found = is_folder(model) ? sources_in_folder(model) : source_beside(model);
+  if (const auto metadata = find_gguf_metadata(model)) {
+    found.leaves_bos = true;
+    if (found.usual.empty()) {
       found.usual = metadata->get<std::string>(gguf_template_key).value_or("");
       found.with_tools = metadata->get<std::string>(gguf_tool_template_key).value_or("");
-      found.leaves_bos = true;
     }
+  }
   if (found.usual.empty()) return std::nullopt;
   return found;
 }

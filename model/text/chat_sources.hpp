@@ -17,7 +17,8 @@ struct chat_sources {
 };
 
 /// From chat_template.jinja and additional_chat_templates, tokenizer_config.json, chat_template.json (older folders of
-/// models that see pictures) or GGUF metadata; none where the model has no template.
+/// models that see pictures), of a file from the template beside it, or from GGUF metadata; none where the model has no
+/// template.
 std::optional<chat_sources> find_chat_sources(const std::filesystem::path& model);
 
 }  // namespace troupe

@@ -242,6 +242,9 @@ std::shared_ptr<const tokenizer> sentencepiece_tokenizer(const ggml_keys& keys) 
 
 std::shared_ptr<const tokenizer> tokenizer_from_gguf(const gguf_file& file) {
   const ggml_keys keys(file);
+  if (!keys.find<std::string>("model"))
+    refuse("{}: has no tokenizer.ggml.model: give prompts as token ids (--tokens), or take a file with a tokenizer",
+           keys.where());
   const auto& model = keys.need<std::string>("model");
   if (model == "gpt2") return byte_level_tokenizer(keys);
   if (model == "llama" || model == "gemma4") return sentencepiece_tokenizer(keys);

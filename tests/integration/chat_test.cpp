@@ -50,7 +50,8 @@ TEST_F(chat, names_a_setting_that_the_model_refuses_by_its_flag) {
 TEST_F(chat, ends_at_once_where_the_model_has_no_chat_template) {
   cluster_.up();
   EXPECT_EQ(complaints("hello\nyou\n", "--max-tokens=2"),
-            "troupe: model: has no chat template: give the prompt as plain text; troupe submit takes one\n");
+            "troupe: model: has no chat template, as chat_template.jinja in its folder would be: give the prompt as "
+            "plain text; troupe submit takes one\n");
 }
 
 class conversation : public testing::Test {

@@ -53,6 +53,20 @@ TEST_F(commands, change_which_version_of_an_adapter_answers) {
   EXPECT_EQ(cluster_.run({"adapters", "load", "red"}), "red@2: ready\n");
 }
 
+TEST_F(commands, check_a_file_that_is_to_take_the_place_of_the_one_that_is_up) {
+  const auto check = [&](const std::string& changed_line) {
+    const auto copy = site_.write("copy.toml", read_file(cluster_.file()) + changed_line);
+    return cluster_.start({"up", copy.string(), "--check"});
+  };
+  process good = check("");
+  EXPECT_EQ(good.wait(), 0) << good.error();
+  EXPECT_EQ(good.out(), site_.path("copy.toml").string() + " can be used\n");
+  process impossible = check("[[node]]\nname = \"w1\"\nroles = [\"worker\"]\nlayers = \"0-99\"\n");
+  EXPECT_EQ(impossible.wait(), 2) << impossible.out();
+  EXPECT_THAT(impossible.error(), HasSubstr(site_.path("copy.toml").string()));
+  EXPECT_EQ(cluster_.running_replicas(), 1);
+}
+
 TEST_F(commands, export_no_adapter_whose_file_a_disk_has_damaged) {
   const auto folder = site_.path("exported");
   const words command{"adapters", "export", "red", "--out", folder.string()};

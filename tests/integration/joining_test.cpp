@@ -1,6 +1,9 @@
 // Nodes that come to a loaded cluster, and go.
 #include <signal.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include <gtest/gtest.h>
 
 #include "tests/integration/cluster.hpp"
@@ -87,6 +90,37 @@ TEST(joining, nobody_is_drained_whom_nobody_can_replace) {
     EXPECT_EQ(refused.error().rfind("troupe: ", 0), 0u) << refused.error();
   }
   EXPECT_EQ(cluster.running_replicas(), 1);
+}
+
+/// With a worker on a host from which it does not reach the head, as behind a firewall.
+class a_cluster_without_its_worker : public testing::Test {
+ protected:
+  a_cluster_without_its_worker() {
+    std::filesystem::permissions(ssh_, std::filesystem::perms::owner_all);
+    std::ofstream(cluster_.file(), std::ios::app) << "[[node]]\nname = \"w0\"\nroles = [\"worker\"]\nssh = \"there\"\n";
+  }
+  std::string logs() const { return (cluster_.state() / "logs").string(); }
+
+  const test_site site_;
+  const std::filesystem::path ssh_ = site_.write("ssh", "#!/bin/sh\necho 'HEAD:1 does not answer'\nexec cat\n");
+  const test_cluster cluster_{
+      site_, {.workers = {}, .in_cluster = "assemble_seconds = 1\nssh = [\"" + ssh_.string() + "\"]\n"}};
+  const std::string said_ = "w0 has not joined yet: HEAD:1 does not answer: see " + logs() + "/w0.log\n";
+};
+
+TEST_F(a_cluster_without_its_worker, says_for_whom_it_waits) {
+  process up = cluster_.start({"up", cluster_.file().string()});
+  EXPECT_TRUE(wait_until([&] { return up.out().find(said_) != std::string::npos; })) << up.out() << up.error();
+  EXPECT_TRUE(wait_until([&] { return cluster_.log("head").find("waits for w0") != std::string::npos; }));
+  up.signal(SIGINT);
+  EXPECT_EQ(up.wait(), 128 + SIGINT) << "it has not begun";
+}
+
+TEST_F(a_cluster_without_its_worker, says_so_too_where_a_daemon_holds_it_up) {
+  process up = cluster_.start({"up", cluster_.file().string(), "--detach"});
+  EXPECT_TRUE(wait_until([&] { return up.error().find("troupe: " + said_) != std::string::npos; })) << up.error();
+  up.signal(SIGINT);
+  EXPECT_EQ(up.wait(), 128 + SIGINT);
 }
 
 }  // namespace

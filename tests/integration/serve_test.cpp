@@ -45,6 +45,8 @@ TEST_F(serve, answers_until_it_is_ended_by_the_file_that_it_wrote) {
   EXPECT_THAT(read_file(file), HasSubstr(R"(http_origins = ["http://a","http://b:81"])"));
   EXPECT_THAT(read_file(file), HasSubstr("need_keys = true\n"));
   EXPECT_THAT(serving.out(), HasSubstr("try:  troupe chat --connect " + cluster_.endpoint()));
+  EXPECT_THAT(serving.out(),
+              HasSubstr("page and API: http://" + http_ + "; requests need a key: troupe keys add " + file));
   process down({TROUPE_BINARY, "down", file}, site_.path("down"), {"HOME=/nowhere", "XDG_STATE_HOME="});
   EXPECT_EQ(down.wait(), 0) << "by the file alone: " << down.error();
   EXPECT_EQ(down.out(), "storyteller is down\n");

@@ -4,6 +4,7 @@
 #include <sys/epoll.h>
 
 #include "base/error.hpp"
+#include "base/host_port.hpp"
 #include "transport/zmq/bus_impl.hpp"
 #include "transport/zmq/codec.hpp"
 #include "transport/zmq/endpoint.hpp"
@@ -27,6 +28,8 @@ std::string other_mechanism(const std::string& endpoint) {
 
 link_id bus::impl::connect(const std::string& endpoint, const std::string& server_key, dialing how) {
   detail::check_endpoint(endpoint);
+  if (const auto place = split_endpoint(endpoint); place && place->host == "*")
+    refuse("{}: * is for listening at every address: name one of them, as tcp://127.0.0.1:{}", endpoint, place->port);
   const std::lock_guard lock(mutex_);
   if (stopping_) return no_link;
   auto added = std::make_unique<link>(link_id(++last_id_), options_.queue_bytes);

@@ -96,6 +96,16 @@ api_key read_key(const detail::json_fields<nlohmann::json>& fields) {
   return key;
 }
 
+/// `where`: what errors call the text.
+std::vector<api_key> keys_in(const std::string& text, const std::string& where) {
+  const auto parsed = detail::parse_json(text, where);
+  const auto list = parsed.find("keys");
+  if (!parsed.is_object() || list == parsed.end() || !list->is_array()) refuse("{}: holds no keys", where);
+  std::vector<api_key> keys;
+  for (const auto& each : *list) keys.push_back(read_key(detail::json_fields(each, where)));
+  return keys;
+}
+
 std::vector<api_key> present_keys(const fs::path& file) {
   return read_api_keys(file).value_or(std::vector<api_key>());
 }
@@ -136,13 +146,15 @@ std::optional<std::vector<api_key>> read_api_keys(const fs::path& file) {
   std::error_code ignored;
   // A link that leads nowhere, or a folder that nobody may look into, is no reason to let everybody in.
   if (fs::symlink_status(file, ignored).type() == fs::file_type::not_found) return std::nullopt;
-  const auto parsed = detail::parse_json(detail::read_text(file, largest_file), file.string());
-  const auto list = parsed.find("keys");
-  if (!parsed.is_object() || list == parsed.end() || !list->is_array()) refuse("{}: holds no keys", file.string());
-  std::vector<api_key> keys;
-  for (const auto& each : *list) keys.push_back(read_key(detail::json_fields(each, file.string())));
-  std::erase_if(keys, [](const api_key& each) { return each.sha256 == struck_digest; });
-  return keys;
+  const std::string text = detail::read_text(file, largest_file);
+  try {
+    std::vector<api_key> keys = keys_in(text, file.string());
+    std::erase_if(keys, [](const api_key& each) { return each.sha256 == struck_digest; });
+    return keys;
+  } catch (const input_error& error) {
+    refuse("{}: mend it, or put a copy from before in its place; without it all may use the API, unless need_keys",
+           error.what());
+  }
 }
 
 std::string add_api_key(const fs::path& file, api_key key, std::string text) {

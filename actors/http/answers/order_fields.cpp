@@ -86,10 +86,11 @@ std::string adapter_of(const request_fields& from, const served_model& served) {
   std::optional<std::string> named = from.text("adapter_id");
   if (!named) named = from.text("model");
   if (!named || named->empty() || served.is_base(*named)) return {};
-  if (served.adapters->resolve(*named)) return *named;
+  std::string adapter(own_name(*named));
+  if (served.adapters->resolve(adapter)) return adapter;
   if (is_no_name(*named)) return {};
-  if (!is_adapter_name(*named)) throw unknown_model(*named);
-  return *named;
+  if (!is_adapter_name(adapter)) throw unknown_model(*named);
+  return adapter;
 }
 
 /// The first field that asks for a form other than text; others, if there are any, ask for the same.

@@ -22,6 +22,7 @@ TEST_F(api_models, lists_the_base_and_its_adapters) {
   EXPECT_EQ(list["data"][1]["created"], 1234567890) << "when it was published";
   EXPECT_GT(list["data"][0]["created"], 1234567890) << "when the head began";
   EXPECT_EQ(ask("GET", "/v1/models/pricing%402").get().parsed(), list["data"][2]);
+  EXPECT_EQ(ask("GET", "/v1/models/org/pricing").get().parsed(), list["data"][1]);
   for (const char* unknown : {"/v1/models/none", "/v1/models/some/other", "/v1/models/some%2Fother"})
     EXPECT_EQ(ask("GET", unknown).get().parsed()["error"]["code"], "model_not_found") << unknown;
 }
@@ -33,6 +34,13 @@ TEST_F(api_models, publishes_adapters_in_vllms_way) {
   EXPECT_EQ(json::parse(call.command.arguments), json({{"name", "pricing"}, {"path", "/somewhere"}}));
   call.answer({R"({"adapter":"pricing@1"})"});
   EXPECT_EQ(loading.get().parsed()["adapter"], "pricing@1");
+  for (const char* path : {"/v1/load_lora_adapter", "/v1/unload_lora_adapter"}) {
+    auto asking = post(path, {{"lora_name", "org/pricing"}});
+    const auto asked = store_.take<command_call>();
+    EXPECT_EQ(json::parse(asked.command.arguments), json({{"name", "pricing"}})) << "as Hugging Face calls it";
+    asked.answer({R"({"adapter":"pricing@1"})"});
+    EXPECT_EQ(asking.get().status, 200);
+  }
   auto unloading = post("/v1/unload_lora_adapter", {{"lora_name", "none"}});
   store_.take<command_call>().answer({{}, "adapter none: is not here", command_fault::unknown});
   const answered refused = unloading.get();

@@ -11,6 +11,23 @@ class supervisor_that_misses_a_worker : public supervisor {
 
 TEST_F(supervisor_that_misses_a_worker, begins_without_it_after_a_while) {
   EXPECT_EQ(worker_.take<start_stage>().life, life(0, 1));
+  EXPECT_EQ(said_->take<std::string>(), "head joined (pid 1, 127.0.0.1)");
+  EXPECT_EQ(said_->take<std::string>(), "waits for w1: the node's own log says why it does not join");
+}
+
+class supervisor_that_nobody_joins : public supervisor {
+ protected:
+  supervisor_that_nobody_joins()
+      : supervisor(
+            "[[node]]\nname = \"w1\"\nroles = [\"worker\"]\nautostart = false\n",
+            [](supervisor_parts& parts) {
+              parts.config.nodes.front().roles = {node_role::router, node_role::scheduler};
+            },
+            false) {}
+};
+
+TEST_F(supervisor_that_nobody_joins, says_that_it_waits) {
+  EXPECT_EQ(said_->take<std::string>(), "waits for workers: none has joined so far");
 }
 
 class supervisor_that_waits_long_for_a_worker : public supervisor {

@@ -221,15 +221,17 @@ TEST(prompting, refuses_what_no_replica_could_answer) {
   EXPECT_NE(refused({"x", {1}, {}}).find("several"), std::string::npos);
   EXPECT_EQ(refused({{}, {96}, {}}), "the prompt names token 96: the model has tokens 0 to 95");
   EXPECT_NE(refused({{}, {-1}, {}}).find("token -1"), std::string::npos);
-  EXPECT_EQ(refused({.chat = chat_input{.messages = "[]"}}),
-            "letters: has no chat template: give the prompt as plain text")
+  EXPECT_EQ(
+      refused({.chat = chat_input{.messages = "[]"}}),
+      "letters: has no chat template, as chat_template.jinja in its folder would be: give the prompt as plain text")
       << "where the model's files lie is not for those who send requests";
   const auto cached = folder.path() / "models--Org--Letters" / "snapshots" / "c1899de289a0";
   std::filesystem::create_directories(cached.parent_path());
   std::filesystem::create_directory_symlink(folder.path() / "letters", cached);
   const prompting of_cache(cached, prompts->config(), 0);
-  EXPECT_EQ(refusal([&] { prepare(of_cache, {.chat = chat_input{.messages = "[]"}}, params()); }),
-            "Letters: has no chat template: give the prompt as plain text")
+  EXPECT_EQ(
+      refusal([&] { prepare(of_cache, {.chat = chat_input{.messages = "[]"}}, params()); }),
+      "Letters: has no chat template, as chat_template.jinja in its folder would be: give the prompt as plain text")
       << "and a digest says to nobody which model it is";
   EXPECT_NE(refused(text("x"), params(0)).find("max_tokens is 0"), std::string::npos);
   EXPECT_NE(refusal([&] { prompts->prepare(text("x"), params(), 0, request_priority::batch); }).find("0 answers"),

@@ -255,8 +255,10 @@ TEST_F(generate, turns_longrope_by_the_context_however_few_tokens_are_asked_for)
 TEST_F(generate, writes_a_chat_in_the_models_template) {
   const auto model = readable_model();
   const words question{"generate", model.string(), "--prompt", "Hi", "--chat", "--system", "Sys", "--max-tokens", "1"};
-  EXPECT_EQ(run(question).error,
-            "troupe: " + model.string() + ": has no chat template: give the prompt as plain text\n");
+  EXPECT_EQ(
+      run(question).error,
+      "troupe: " + model.string() +
+          ": has no chat template, as chat_template.jinja in its folder would be: give the prompt as plain text\n");
   const char* source =
       "{{ bos_token }}{% for m in messages %}{{ m.role[0] }}:{{ m.content }};{% endfor %}"
       "{% if add_generation_prompt %}A:{% endif %}";
@@ -274,6 +276,19 @@ TEST_F(generate, writes_a_chat_in_the_models_template) {
   config["chat_template"] = {{{"name", "tool_use"}, {"template", "no"}}, {{"name", "default"}, {"template", source}}};
   folder().write("readable/tokenizer_config.json", config.dump());
   EXPECT_EQ(run_json(question)["prompt_tokens"], expected);
+}
+
+TEST_F(generate, takes_the_template_beside_a_gguf_file) {
+  const auto model = folder().write("m.gguf", gguf_model().build());
+  const words question{"generate", model.string(), "--prompt", "Hi", "--chat", "--max-tokens", "1"};
+  const auto prompt = [&](const words& asked) { return run_json(asked)["prompt_tokens"].get<std::vector<int>>(); };
+  EXPECT_EQ(prompt(question).back(), '!' - '!') << "as the template in it ends";
+  folder().write("m.jinja", "{{ messages[0].content }}A");
+  EXPECT_EQ(prompt(question).back(), 'A' - '!');
+  ASSERT_EQ(run({"quantize", model.string(), "--scheme", "u8", "--out", path("out").string()}).code, 0);
+  words of_copy = question;
+  of_copy[1] = path("out").string();
+  EXPECT_EQ(prompt(of_copy), prompt(question));
 }
 
 TEST_F(generate, shows_the_special_tokens_that_tell_the_thoughts_of_a_chat) {

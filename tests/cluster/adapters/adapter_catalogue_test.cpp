@@ -72,6 +72,15 @@ TEST_F(a_catalogue, tells_which_names_the_base_has_got_since) {
   EXPECT_TRUE(adapters.hidden_by_base().empty());
 }
 
+TEST(names_of_the_base, are_those_of_its_file_too) {
+  for (const char* text : {"base", "Big", "Big.gguf", "Big-00001-of-00002.gguf"})
+    EXPECT_TRUE(is_base_name(text, "Big")) << text;
+  for (const char* text : {"Bigger", "big", "Big-00001-of-00002", ".gguf", ""}) {
+    EXPECT_FALSE(is_base_name(text, "Big")) << text;
+    EXPECT_FALSE(is_base_name(text, "")) << text;
+  }
+}
+
 TEST_F(a_catalogue, refuses_what_names_nothing) {
   publish_ready("pricing", 'a');
   EXPECT_EQ(refusal("legal"), reason::unknown);

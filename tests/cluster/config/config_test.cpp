@@ -81,6 +81,14 @@ TEST(config, calls_a_model_in_a_file_by_its_name_without_the_ending) {
   EXPECT_EQ(parse(changed(two_workers, "models/llama", "models/tiny-Q8_0.gguf")).model.name, "tiny-Q8_0");
   EXPECT_EQ(parse(changed(two_workers, "models/llama", "models/TINY.GGUF")).model.name, "TINY");
   EXPECT_EQ(parse(changed(two_workers, "models/llama", "models/.gguf")).model.name, ".gguf");
+  EXPECT_EQ(parse(changed(two_workers, "models/llama", "models/Big-00001-of-00002.gguf")).model.name, "Big");
+}
+
+TEST(config, calls_a_model_in_a_blob_of_ollama_by_the_first_digits) {
+  const std::string digits = "183715c435899236895da3869489cc30ac241476b4971a20285b1a462818a5b4";
+  EXPECT_EQ(parse(changed(two_workers, "models/llama", "blobs/sha256-" + digits)).model.name, "sha256-183715c43589");
+  EXPECT_EQ(parse(changed(two_workers, "models/llama", "sha256-" + digits + "-f16")).model.name,
+            "sha256-" + digits + "-f16");
 }
 
 TEST(config, knows_a_models_name_in_hugging_faces_cache) {

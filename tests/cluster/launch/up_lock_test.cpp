@@ -54,7 +54,8 @@ TEST_F(the_up_lock, says_which_other_file_has_the_same_name_or_state_folder) {
   EXPECT_THAT(why(), HasSubstr("other one.toml: another cluster uses the state folder " + config_.state_dir.string() +
                                is_up + "state_dir in [cluster]"));
   other.places.erase(other.places.find("cluster.state_dir"));  // so the name chose it
-  EXPECT_THAT(why(), HasSubstr("other one.toml: another file has the name test" + is_up + "name in [cluster]"));
+  EXPECT_THAT(why(), HasSubstr("other one.toml: another file has the name test" + is_up +
+                               "name in [cluster] (troupe serve: --name)"));
 }
 
 TEST_F(the_up_lock, makes_a_state_folder_that_others_cannot_read) {

@@ -537,6 +537,22 @@ TEST(chat_sources, are_read_from_gguf_metadata) {
   EXPECT_EQ(find_chat_sources(file(metadata))->for_tools(), "t");
 }
 
+TEST(chat_sources, beside_a_gguf_file_come_before_its_metadata) {
+  const test::temp_folder folder;
+  test::gguf_builder metadata;
+  const auto none = folder.write("none.gguf", metadata.build());
+  EXPECT_THAT(refusal([&] { chat_format(none, no_tokenizer()); }), HasSubstr("as none.jinja beside it would be"));
+  metadata.string("tokenizer.chat_template", "d").string("tokenizer.chat_template.tool_use", "t");
+  const auto model = folder.write("m.gguf", metadata.build());
+  for (const char* name : {"none.jinja", "m.jinja"}) folder.write(name, "own");
+  for (const auto& file : {none, model}) {
+    const auto found = find_chat_sources(file);
+    EXPECT_EQ(found->usual, "own");
+    EXPECT_EQ(found->for_tools(), "own");
+    EXPECT_TRUE(found->leaves_bos) << "as in its metadata";
+  }
+}
+
 TEST(chat_format, begins_with_one_bos_where_a_gguf_template_leaves_it_to_the_tokenizer) {
   const test::temp_folder folder;
   const auto text = [&](const char* source, const char* pre) {

@@ -184,7 +184,9 @@ TEST(byte_level_gguf, adds_a_bos_for_llama3_alone) {
 }
 
 TEST(gguf_tokenizer, is_refused_by_key_and_cause) {
-  EXPECT_NE(refusal_of(gguf_file()).find("GGUF metadata: has no tokenizer.ggml.model"), std::string::npos);
+  EXPECT_NE(refusal_of(gguf_file())
+                .find("GGUF metadata: has no tokenizer.ggml.model: give prompts as token ids (--tokens), or"),
+            std::string::npos);
   const auto broken = [](gguf_file file, const std::string& key, gguf_value value) {
     set(file, key, std::move(value));
     return refusal_of(file);

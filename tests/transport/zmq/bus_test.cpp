@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
+#include "tests/base/refusal.hpp"
 #include "tests/base/soon.hpp"
 #include "tests/base/temp_folder.hpp"
 #include "tests/transport/zmq/peer.hpp"
@@ -196,6 +197,12 @@ TEST(bus, waits_until_a_link_is_up_and_not_for_one_that_is_gone) {
   const auto begun = std::chrono::steady_clock::now();
   EXPECT_FALSE(dialer->wait_up(link, std::chrono::seconds(20), {}));
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(10));
+}
+
+TEST(bus, dials_no_address_that_is_for_listening) {
+  peer dialer;
+  EXPECT_EQ(test::refusal([&] { dialer->connect("tcp://*:7700"); }),
+            "tcp://*:7700: * is for listening at every address: name one of them, as tcp://127.0.0.1:7700");
 }
 
 TEST(bus, waits_no_longer_for_a_link_that_ends_meanwhile) {

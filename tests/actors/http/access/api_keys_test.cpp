@@ -13,6 +13,7 @@
 #include "base/error.hpp"
 #include "base/whole_file.hpp"
 #include "tests/base/full_disk.hpp"
+#include "tests/base/refusal.hpp"
 #include "tests/base/temp_folder.hpp"
 
 namespace troupe::test {
@@ -40,6 +41,16 @@ TEST_F(file_of_keys, lets_nobody_in_where_it_leads_nowhere) {
   std::filesystem::remove(file_);
   EXPECT_TRUE(api_key_ring(file_).is_open());
   EXPECT_FALSE(api_key_ring(file_, true).is_open()) << "keys are needed, and there are none";
+}
+
+TEST_F(file_of_keys, is_refused_with_what_to_do_where_it_is_damaged) {
+  std::filesystem::create_directories(file_.parent_path());
+  for (const char* damaged : {"{", "[]", R"({"keys": 1})", R"({"keys": [{"weight": 0}]})"}) {
+    folder_.write("state/api_keys.json", damaged);
+    const std::string why = refusal([&] { (void)read_api_keys(file_); });
+    EXPECT_TRUE(why.starts_with(file_.string())) << why;
+    EXPECT_NE(why.find("put a copy from before in its place"), std::string::npos) << why;
+  }
 }
 
 TEST_F(file_of_keys, lets_in_who_has_a_key_that_was_given) {

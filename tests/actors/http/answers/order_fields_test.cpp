@@ -245,6 +245,8 @@ TEST_F(completion_requests, name_adapters_in_every_way) {
   EXPECT_EQ(adapter_of({{"model", "pricing"}}), "pricing");
   EXPECT_EQ(adapter_of({{"model", "pricing@2"}}), "pricing@2");
   EXPECT_EQ(adapter_of({{"model", "letters:pricing"}}), "letters:pricing");
+  EXPECT_EQ(adapter_of({{"model", "org/pricing"}}), "pricing") << "as Hugging Face calls it";
+  EXPECT_EQ(adapter_of({{"adapter_id", "/adapters/in_its_folder"}}), "in_its_folder") << "nobody has published it";
   EXPECT_EQ(adapter_of({{"model", "letters"}, {"adapter_id", "pricing"}}), "pricing");
   for (const char* name : {"tgi", "dummy"})
     EXPECT_EQ(adapter_of({{"model", name}}), "") << "as Hugging Face's clients call what they were told no name of";
