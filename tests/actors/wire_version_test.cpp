@@ -79,8 +79,8 @@ TEST(wire_version, is_another_one_for_other_messages) {
              drop_adapter, want_piece, adapter_piece, prepare_adapter, adapter_prepared, train_job, stop_training,
              set_training_share, training_progress, training_ended, want_training_piece, training_piece, keep_jobs,
              client_request, client_cancel, client_text, client_refused, client_command, command_answer>();
-  const std::pair expected(std::uint16_t{12},
-                           std::string("5dd7e8223dc0ee0b877d2a976aac186203e66b99e0be78b607150f2eca66379a"));
+  const std::pair expected(std::uint16_t{13},
+                           std::string("20ff49072be99937ba987efb6f817a903ff0feeac0e3662fcbcb213cd83763c6"));
   EXPECT_EQ(std::pair(frame_header::right_version, sha256().add(all).finish()), expected)
       << "raise frame_header::right_version and say both here; the messages are now\n"
       << all;

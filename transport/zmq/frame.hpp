@@ -30,7 +30,7 @@ struct frame {
 /// The header on the wire, little-endian, 48 bytes.
 struct frame_header {
   static constexpr std::uint32_t right_magic = 0x31505254;  // "TRP1"
-  static constexpr std::uint16_t right_version = 12;        ///< another one for every change of what a message has
+  static constexpr std::uint16_t right_version = 13;        ///< another one for every change of what a message has
   static constexpr std::size_t size = 48;
 
   std::uint32_t magic = right_magic;

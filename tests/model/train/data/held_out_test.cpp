@@ -23,7 +23,7 @@ TEST(held_out, is_all_of_a_line_or_nothing) {
   for (const std::uint64_t seed : {0, 1, 2}) {
     const auto drawn = draw_held_out(data, 0.2, seed);
     EXPECT_EQ(drawn.examples.size(), 48u);
-    EXPECT_TRUE(std::ranges::is_sorted(drawn.examples));
+    EXPECT_TRUE(std::is_sorted(drawn.examples.begin(), drawn.examples.end()));
     std::set<std::size_t> lines;
     for (const std::size_t example : drawn.examples) lines.insert(data.sources[example]);
     EXPECT_EQ(lines.size(), 12u);
