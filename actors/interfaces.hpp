@@ -4,6 +4,7 @@
 #pragma once
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -302,9 +303,18 @@ struct carry_on {
   std::function<void()> run;
 };
 
+/// The newest of what the journal has of a fine-tune.
+struct fine_tune_mark {
+  std::int64_t step = -1;        ///< of its figures; -1: there are none
+  bool is_validation = false;    ///< these are of the validation behind that step
+  std::int64_t checkpoint = -1;  ///< -1: none was ever written
+  std::string trainer = {};      ///< that was in charge of that step; empty: unknown
+};
+
 /// Jobs to training desk, once: the accepted jobs that have not ended, oldest first.
 struct begin_training {
-  std::vector<job_info> unfinished;
+  std::vector<job_info> unfinished = {};
+  std::map<std::string, fine_tune_mark> marks = {};  ///< of fine-tunes that have begun
 };
 
 /// Gives jobs to trainers, keeps their files, gets their results published.

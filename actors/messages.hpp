@@ -322,15 +322,21 @@ struct training_point {
 /// Trainer to head: the progress of its job.
 struct training_progress {
   static constexpr std::uint16_t kind = 43;
-  training_lease lease;
+  training_lease lease = {};
   std::int64_t step = 0, steps = 0;
-  std::int64_t tokens = 0;       ///< of the steps so far, whoever made them
-  double tokens_per_second = 0;  ///< recently
-  std::int64_t checkpoint = -1;  ///< the step that the newest checkpoint goes on from; -1: there is none
-  std::string message;           ///< for people; may be empty
-  std::vector<training_point> points;
+  std::int64_t tokens = 0;                  ///< of the steps so far, whoever made them
+  double tokens_per_second = 0;             ///< recently
+  std::int64_t checkpoint = -1;             ///< the step that the newest checkpoint goes on from; -1: there is none
+  std::string message = {};                 ///< for people; may be empty
+  std::vector<training_point> points = {};  ///< in order; who goes on tells the newest from before again
+  bool is_warning = false;                  ///< the message
+  std::int64_t best_step = -1;              ///< that did best on what is held out; -1: nothing was measured
+  double best_loss = 0;
 
-  auto fields() { return std::tie(lease, step, steps, tokens, tokens_per_second, checkpoint, message, points); }
+  auto fields() {
+    return std::tie(lease, step, steps, tokens, tokens_per_second, checkpoint, message, points, is_warning, best_step,
+                    best_loss);
+  }
 };
 
 /// Trainer to head: it has left the job. Files, if any, are the adapter; the trainer keeps them until stop_training. If

@@ -15,6 +15,10 @@ json figures_json(const fine_tune_figures& figures) {
             {"tokens", progress.tokens},
             {"tokens_per_second", progress.tokens_per_second},
             {"checkpoint", progress.checkpoint}};
+  if (progress.best_step >= 0) {
+    made["best_step"] = progress.best_step;
+    made["best_validation_loss"] = progress.best_loss;
+  }
   if (!figures.trainers.empty()) {
     made["trainer"] = figures.trainers;
     made["share"] = figures.share;
@@ -37,13 +41,29 @@ json last_points(const journal& book, const job_info& job) {
   for (const job_event& each : book.events(job.spec.id, last->number - std::min(last->number, looked_at), looked_at)) {
     const json point = json::parse(each.text, nullptr, false);
     if (each.kind != metrics_event || !point.is_object()) continue;
-    for (const char* key : {"step", "steps", "tokens", "loss", "validation_loss"})
+    for (const char* key : {"step", "steps", "tokens", "loss", "validation_loss", "best_step", "best_validation_loss"})
       if (point.contains(key)) made[key] = point[key];
   }
   return made;
 }
 
+/// Its data; an empty object where there is none.
+json last_data(const journal& book, const std::string& job, const char* kind) {
+  const auto event = book.last_event(job, kind);
+  json data = event ? json::parse(event->text, nullptr, false) : json::object();
+  return data.is_object() ? data : json::object();
+}
+
 }  // namespace
+
+fine_tune_mark mark_of(const journal& book, const std::string& job) {
+  constexpr std::int64_t none = -1;
+  const json figures = last_data(book, job, metrics_event), checkpoint = last_data(book, job, checkpoint_event);
+  return {.step = figures.value("step", none),
+          .is_validation = figures.contains("validation_loss"),
+          .checkpoint = checkpoint.value("step", none),
+          .trainer = figures.value("trainer", "")};
+}
 
 json job_json(const job_info& job) {
   json made{{"id", job.spec.id},         {"kind", job.spec.kind},    {"state", name_of(job.state)},

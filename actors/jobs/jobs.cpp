@@ -106,7 +106,10 @@ void jobs_state::take_up() try {
   begin_training theirs;
   for (const job_info& listed : parts_.book->unfinished()) {
     const job_info job = *parts_.book->find(listed.spec.id);  // with its options
-    if (!job.spec.is_batch()) theirs.unfinished.push_back(job);
+    if (!job.spec.is_batch()) {
+      theirs.unfinished.push_back(job);
+      theirs.marks[job.spec.id] = mark_of(*parts_.book, job.spec.id);
+    }
     try {
       activate(job);
     } catch (const std::exception& error) {  // an earlier build may have accepted options that this one refuses

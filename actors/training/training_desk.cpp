@@ -59,6 +59,7 @@ training_desk_state::handle::behavior_type training_desk_state::make_behavior() 
         is_looking_ = false;
         pace_trainers();
         say_who_waits();
+        give_up_awaited();
         look_again();
       },
       [this](stop_now) {
@@ -89,10 +90,12 @@ void training_desk_state::begin(const begin_training& begun) {
   intake_.take_up(known);
   for (const job_info& job : begun.unfinished) {
     record& made = jobs_[job.spec.id];
+    if (const auto mark = begun.marks.find(job.spec.id); mark != begun.marks.end()) made.noted = mark->second;
     try {
       made.spec_text = job.spec.options;
       made.spec = read_training_spec(job.spec.options, "job " + job.spec.id);
       queue_.add(job.spec.id, job.state == job_state::paused, static_cast<int>(made.spec.trainers), job.spec.tenant);
+      if (!made.noted.trainer.empty()) queue_.note_holder(job.spec.id, made.noted.trainer);
     } catch (const std::exception& error) {
       fail(job.spec.id, error.what());
     }
@@ -125,6 +128,7 @@ void training_desk_state::assign() {
     else
       break;
   }
+  note_awaited();
   look_again();
   post();
 }
@@ -227,11 +231,46 @@ void training_desk_state::say_who_waits() {
   }
 }
 
-/// Wakes this actor again, as long as anybody trains.
+/// The steps of a job are where its trainer is, which may come back at once, as it does where the head or the trainer
+/// was started anew.
+void training_desk_state::note_awaited() {
+  std::map<std::string, std::string> holders;
+  for (const auto& [id, holder] : queue_.awaited()) holders[id] = holder;
+  for (auto& [id, job] : jobs_) {
+    const auto found = holders.find(id);
+    if (found == holders.end()) {
+      job.awaited_since.reset();
+    } else if (!job.awaited_since) {
+      job.awaited_since = clock_.now();
+      parts_.say(fmt::format("{}: waits for {}, which has its checkpoint", id, found->second));
+    }
+  }
+}
+
+void training_desk_state::give_up_awaited() {
+  bool has_changed = false;
+  for (const auto& [id, holder] : queue_.awaited()) {
+    record* job = find(id);
+    if (!job || !job->awaited_since || clock_.now() - *job->awaited_since < parts_.comeback) continue;
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(parts_.comeback).count();
+    note_event(
+        id, message_event,
+        message_text("warn",
+                     fmt::format("{}, which had step {}, did not come back in {} s, or has other work: another goes "
+                                 "on from a checkpoint of its own or, where it has none, begins anew",
+                                 holder, job->noted.step, seconds)));
+    write_events(id);
+    queue_.wait_no_longer(id);
+    has_changed = true;
+  }
+  if (has_changed) assign();
+}
+
+/// Wakes this actor again, as long as anybody trains or is waited for.
 void training_desk_state::look_again() {
   if (is_looking_) return;
   for (const auto& [id, job] : jobs_) {
-    if (queue_.leases_of(id).empty()) continue;
+    if (queue_.leases_of(id).empty() && !job.awaited_since) continue;
     is_looking_ = true;
     return tell_after(self_, look_interval, wake{});
   }

@@ -26,6 +26,7 @@ struct training_desk_parts {
   std::string quantization = {};                          ///< of the base that is loaded
   bool idle_priority = true;                     ///< trainers' threads run only when nobody else wants the processor
   duration patience = std::chrono::seconds(30);  ///< without a step; then the job's events say why that may be
+  duration comeback = std::chrono::seconds(30);  ///< how long a job waits for its trainer while others are free
   std::filesystem::path adapter_folder = {};     ///< whose adapters are the administrators' by their names
   std::size_t most_of_key = 16;                  ///< jobs that are being made, or are not over
 };

@@ -35,6 +35,8 @@ class training_desk_state {
     std::string spec_text;
     std::vector<training_file> files;         ///< none yet: an earlier head has accepted the job
     fine_tune_figures figures;                ///< post() fills in the rest
+    fine_tune_mark noted;                     ///< what the journal has of it, or soon will
+    std::optional<instant> awaited_since;     ///< others are free, and it waits for its trainer
     std::optional<training_download> result;  ///< the result while it is being fetched
     instant moved;                            ///< when the last step was made, or the lease began
     bool is_said_to_wait = false;
@@ -77,6 +79,8 @@ class training_desk_state {
   void lose_trainer(const trainer_lost& lost);
   void pace_trainers();
   void say_who_waits();
+  void note_awaited();
+  void give_up_awaited();
   void look_again();
   void post() const;
   template <class Message>
@@ -102,6 +106,7 @@ class training_desk_state {
 
   // training_desk_results.cpp: reports of trainers, and their results
   void take_progress(const training_progress& progress);
+  void note_points(const training_queue::lease& lease, record& job, const training_progress& progress);
   void take_end(const training_ended& ended);
   void fall_apart(const training_queue::lease& from, const std::string& why);
   void take_result(const training_queue::lease& from, const std::vector<training_file>& files);

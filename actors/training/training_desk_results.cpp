@@ -11,15 +11,23 @@
 namespace troupe {
 namespace {
 
-std::string text_of(const training_point& point, std::int64_t steps) {
-  if (point.is_validation)
-    return dump({{"step", point.step}, {"validation_loss", point.loss}, {"validation_accuracy", point.accuracy}});
-  return dump({{"step", point.step},
-               {"steps", steps},
-               {"loss", point.loss},
-               {"accuracy", point.accuracy},
-               {"rate", point.rate},
-               {"tokens", point.tokens}});
+json validation_json(const training_point& point, const training_progress& progress) {
+  json made{{"step", point.step}, {"validation_loss", point.loss}, {"validation_accuracy", point.accuracy}};
+  if (progress.best_step >= 0 && progress.best_step <= point.step) {
+    made["best_step"] = progress.best_step;
+    made["best_validation_loss"] = progress.best_loss;
+  }
+  return made;
+}
+
+json step_json(const training_point& point, std::int64_t steps) {
+  return {{"step", point.step},         {"steps", steps},     {"loss", point.loss},
+          {"accuracy", point.accuracy}, {"rate", point.rate}, {"tokens", point.tokens}};
+}
+
+/// Steps are told again by a trainer that goes on from a checkpoint.
+bool is_behind(const fine_tune_mark& noted, const training_point& point) {
+  return std::pair(point.step, point.is_validation) > std::pair(noted.step, noted.is_validation);
 }
 
 /// What belongs to the version of a job's adapter. Throws input_error if there may be none: the job was cancelled, or
@@ -72,17 +80,32 @@ void training_desk_state::take_progress(const training_progress& progress) {
     job.moved = clock_.now();  // also backwards, when steps are made again
   const std::string& id = lease.job;
   if (!progress.message.empty())
-    note_event(id, message_event, message_text("info", lease.trainer + " " + progress.message));
-  for (const training_point& point : progress.points) {
-    (point.is_validation ? job.figures.last_validation : job.figures.last_step) = point;
-    note_event(id, metrics_event, text_of(point, progress.steps));
-  }
-  if (progress.checkpoint > job.figures.progress.checkpoint)
+    note_event(id, message_event,
+               message_text(progress.is_warning ? "warn" : "info", lease.trainer + " " + progress.message));
+  note_points(lease, job, progress);
+  if (progress.checkpoint > job.noted.checkpoint) {
     note_event(id, checkpoint_event, dump({{"step", progress.checkpoint}}));
+    job.noted.checkpoint = progress.checkpoint;
+  }
   job.figures.progress = progress;
   job.figures.progress.points.clear();
   post();
   write_events(id);
+}
+
+/// Each is written down once, with the trainer, whom the next head waits for.
+void training_desk_state::note_points(const training_queue::lease& lease, record& job,
+                                      const training_progress& progress) {
+  for (const training_point& point : progress.points) {
+    (point.is_validation ? job.figures.last_validation : job.figures.last_step) = point;
+    if (!is_behind(job.noted, point)) continue;
+    json text = point.is_validation ? validation_json(point, progress) : step_json(point, progress.steps);
+    text["trainer"] = lease.trainer;
+    note_event(lease.job, metrics_event, dump(text));
+    job.noted.step = point.step;
+    job.noted.is_validation = point.is_validation;
+    job.noted.trainer = lease.trainer;
+  }
 }
 
 void training_desk_state::take_end(const training_ended& ended) {

@@ -88,7 +88,7 @@ class training_task::session {
   /// Writes a last checkpoint first: if the result is lost before it is published, it is made again at once.
   std::vector<training_file> publish() {
     course_->save_checkpoint();
-    report({});
+    report_points(what_is_published());
     const fs::path fresh = folder_ / "result.new", result = folder_ / result_folder;
     std::error_code ignored;
     fs::remove_all(fresh, ignored);
@@ -105,6 +105,19 @@ class training_task::session {
   }
 
  private:
+  /// Whoever asked for the best learns which step that is, and whether anything was learned at all.
+  training_progress what_is_published() const {
+    training_progress said;
+    const auto& [step, loss] = run_->best();
+    if (!spec_.publish_best || step < 0) return said;
+    said.is_warning = step == 0;
+    said.message =
+        fmt::format("publishes step {} of {}, which did best: validation loss {:.4f}{}", step, run_->steps(), loss,
+                    step > 0 ? ""
+                             : ": nothing that was learned did better than the base, so the adapter changes "
+                               "nothing; lower the learning rate (lr), or look at the examples");
+    return said;
+  }
   void look() {
     if (!owner_.brake_.pass()) throw stopped();
     if (ranks_) ranks_->check();
@@ -158,19 +171,19 @@ class training_task::session {
             .on_step =
                 [this](const step_report& done) {
                   tokens_ += done.tokens;
-                  points_.push_back({.step = done.step,
-                                     .loss = done.loss,
-                                     .accuracy = done.accuracy,
-                                     .rate = done.rate,
-                                     .tokens = tokens_});
+                  note({.step = done.step,
+                        .loss = done.loss,
+                        .accuracy = done.accuracy,
+                        .rate = done.rate,
+                        .tokens = tokens_});
                 },
             .on_validation =
                 [this](const validation_report& seen) {
-                  points_.push_back({.step = run_->done(),
-                                     .loss = seen.loss,
-                                     .accuracy = seen.accuracy,
-                                     .is_validation = true,
-                                     .tokens = tokens_});
+                  note({.step = run_->done(),
+                        .loss = seen.loss,
+                        .accuracy = seen.accuracy,
+                        .is_validation = true,
+                        .tokens = tokens_});
                 },
             .wants_checkpoint =
                 [this] { return is_first() && monotonic_clock().now() - checkpoint_at_ >= site_.checkpoint_after; },
@@ -178,21 +191,27 @@ class training_task::session {
                 [this] {
                   checkpoint_ = run_->done();
                   checkpoint_at_ = monotonic_clock().now();
+                  write_points(folder_ / points_name, recent_);
                 }};
+  }
+  void note(const training_point& point) {
+    constexpr std::size_t most_recent = 512;
+    points_.push_back(point);
+    recent_.push_back(point);
+    fade(recent_, most_recent);
   }
 
   void resume() {
     report_at_ = checkpoint_at_ = monotonic_clock().now();
     const std::string how = is_first() ? load_checkpoint() : std::string();
     run_->follow_first();
+    if (run_->done() > 0) recent_ = read_points(folder_ / points_name, run_->done());
+    const std::string doubts = run_->doubts();
     tokens_ = tokens_before_ = run_->tokens();
-    report(fmt::format("{} with {} examples, {} steps{}{}", how, data_.examples.size(), run_->steps(),
-                       ranks_ ? fmt::format(", {} trainers", owner_.order_.ranks) : std::string(), doubt()));
-  }
-  std::string_view doubt() const {
-    constexpr std::int64_t few_steps = 10;
-    return run_->steps() < few_steps ? ": few steps to learn in: more epochs, a smaller batch or shorter rows make more"
-                                     : "";
+    report({.message = fmt::format("{} with {} examples, {} steps{}{}", how, data_.examples.size(), run_->steps(),
+                                   ranks_ ? fmt::format(", {} trainers", owner_.order_.ranks) : std::string(),
+                                   doubts.empty() ? "" : ": " + doubts),
+            .points = recent_});
   }
   std::string load_checkpoint() {
     const fs::path& checkpoint = course_->checkpoint();
@@ -213,22 +232,25 @@ class training_task::session {
 
   /// Reports a new checkpoint at once.
   void report_when_due() {
-    if (checkpoint_ != told_checkpoint_ || monotonic_clock().now() - report_at_ >= report_interval) report({});
+    if (checkpoint_ != told_checkpoint_ || monotonic_clock().now() - report_at_ >= report_interval) report_points({});
   }
-  void report(std::string message) {
+  void report_points(training_progress progress) {
     constexpr std::size_t most_points = 32;
+    thin(points_, most_points);
+    progress.points = std::exchange(points_, {});
+    report(std::move(progress));
+  }
+  void report(training_progress progress) {
     const instant now = monotonic_clock().now();
     const double seconds = seconds_of(now - report_at_);
-    thin(points_, most_points);
-    training_progress progress;
     progress.lease = owner_.order_.lease;
     progress.step = run_->done();
     progress.steps = run_->steps();
     progress.tokens = tokens_;
     if (seconds > 0) progress.tokens_per_second = static_cast<double>(tokens_ - tokens_before_) / seconds;
     progress.checkpoint = checkpoint_;
-    progress.message = std::move(message);
-    progress.points = std::exchange(points_, {});
+    progress.best_step = run_->best().step;
+    progress.best_loss = run_->best().loss;
     if (is_first()) owner_.say_(std::move(progress));
     tokens_before_ = tokens_;
     told_checkpoint_ = checkpoint_;
@@ -248,7 +270,8 @@ class training_task::session {
   std::optional<lora_parameters> lora_;
   std::optional<training_run> run_;
   std::optional<training_course> course_;
-  std::vector<training_point> points_;
+  std::vector<training_point> points_;  ///< that were not told yet
+  std::vector<training_point> recent_;  ///< told or not: the head may be away
   std::int64_t tokens_ = 0, tokens_before_ = 0, checkpoint_ = -1, told_checkpoint_ = -1;
   instant report_at_, checkpoint_at_;
 };

@@ -23,7 +23,14 @@ training_queue::entry* training_queue::find_by_lease(std::uint64_t number) {
 }
 
 void training_queue::add(const std::string& job, bool paused, int trainers, const std::string& owner) {
-  if (!find(job)) jobs_.push_back({job, paused, trainers, {}, 0, 0, owner});
+  if (!find(job)) jobs_.push_back({.job = job, .paused = paused, .wanted = trainers, .owner = owner});
+}
+
+void training_queue::note_holder(const std::string& job, const std::string& trainer) {
+  entry* found = find(job);
+  if (!found) return;
+  found->has_begun = true;
+  found->holders = {trainer};
 }
 
 /// The trainers are free at once, since they hear of this before they hear of anything else.
@@ -99,7 +106,10 @@ training_queue::group training_queue::give_back(std::uint64_t number) {
 
 void training_queue::note_progress(std::uint64_t number, std::int64_t step) {
   entry* found = find_by_lease(number);
-  if (!found || step <= found->furthest) return;
+  if (!found || step <= 0) return;
+  found->holders.clear();
+  for (const lease& member : found->members) found->holders.push_back(member.trainer);
+  if (step <= found->furthest) return;
   found->furthest = step;
   found->deaths = 0;
 }
@@ -119,9 +129,9 @@ bool training_queue::is_free_for(const entry& job, const trainer& who) {
                                        [&](const lease& member) { return member.number == who.lease; });
 }
 
-/// Trainers for a job: free ones and its own that can meet, those that had it last first.
-std::vector<std::string> training_queue::candidates(const entry& job) const {
-  std::vector<std::string> in_turn;
+/// Trainers that a job could have: free ones and its own that can meet, those that have its steps or had it last first.
+std::vector<std::string> training_queue::free_for(const entry& job) const {
+  std::vector<std::string> in_turn = job.holders;
   for (const lease& member : job.members) in_turn.push_back(member.trainer);
   for (const auto& [name, trainer] : trainers_) in_turn.push_back(name);
   std::vector<std::string> found;
@@ -135,18 +145,45 @@ std::vector<std::string> training_queue::candidates(const entry& job) const {
   return found;
 }
 
-/// Of those that wait; nullptr if none does.
+/// One at which its trainers die again and again may do better elsewhere.
+bool training_queue::awaits_holder(const entry& job, const std::vector<std::string>& free) const {
+  if (job.holders.empty() || job.deaths > options_.most_deaths / 2) return false;
+  return std::find_first_of(free.begin(), free.end(), job.holders.begin(), job.holders.end()) == free.end();
+}
+
+std::vector<std::string> training_queue::candidates(const entry& job) const {
+  std::vector<std::string> free = free_for(job);
+  if (awaits_holder(job, free)) free.clear();
+  return free;
+}
+
+std::vector<training_queue::awaiting> training_queue::awaited() const {
+  std::vector<awaiting> found;
+  for (const entry& each : jobs_) {
+    if (each.paused || each.is_leased()) continue;
+    const auto free = free_for(each);
+    if (!free.empty() && awaits_holder(each, free)) found.push_back({each.job, each.holders.front()});
+  }
+  return found;
+}
+
+void training_queue::wait_no_longer(const std::string& job) {
+  if (entry* found = find(job)) found->holders.clear();
+}
+
+/// Of those that wait and can have a trainer; nullptr if none can.
 training_queue::entry* training_queue::next_job() {
   std::map<std::string, std::size_t> leased;  // jobs, by their owners
   for (const entry& each : jobs_) leased[each.owner] += each.is_leased() ? 1 : 0;
   const auto turn_of = [&](const entry& each) {
-    if (each.has_begun()) return std::tuple(false, std::size_t{0}, std::uint64_t{0});
+    if (each.has_begun) return std::tuple(false, std::size_t{0}, std::uint64_t{0});
     const auto known = begun_.find(each.owner);
     return std::tuple(true, leased.at(each.owner), known == begun_.end() ? 0 : known->second);
   };
   entry* next = nullptr;
   for (entry& each : jobs_)
-    if (!each.paused && !each.is_leased() && (!next || turn_of(each) < turn_of(*next))) next = &each;
+    if (!each.paused && !each.is_leased() && (!next || turn_of(each) < turn_of(*next)) && !candidates(each).empty())
+      next = &each;
   return next;
 }
 
@@ -154,8 +191,8 @@ training_queue::group training_queue::assign() {
   entry* job = next_job();
   if (!job) return {};
   const auto chosen = candidates(*job);
-  if (chosen.empty()) return {};
-  if (!job->has_begun()) begun_[job->owner] = last_lease_ + 1;
+  if (!job->has_begun) begun_[job->owner] = last_lease_ + 1;
+  job->has_begun = true;
   job->members.clear();
   for (const std::string& name : chosen) {
     trainers_[name].lease = ++last_lease_;

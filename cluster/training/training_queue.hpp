@@ -3,10 +3,11 @@
 // Goals: a trainer has one lease at a time, and each lease has its own number, so that messages about another one can
 // be ignored. Owners take turns: a job begins for the one who has fewest of them leased, and of these for the one whose
 // last began longest ago; of an owner's jobs the oldest does. One that has begun goes on before others begin, with the
-// trainers that had it before if they are free, since they have the checkpoint. A job takes as many trainers as it asks
-// for and can have; it never waits for more, since the result is the same. Trainers that lose each other again and
-// again without getting further may not reach each other: then one goes on alone. A job that loses its only trainer
-// again and again without getting further is given up.
+// trainers that had it before if they are free, since they have the checkpoint. While none of those is there it waits
+// for them, until it is told not to: others would begin anew. A job takes as many trainers as it asks for and can have;
+// it never waits for more, since the result is the same. Trainers that lose each other again and again without getting
+// further may not reach each other: then one goes on alone. A job that loses its only trainer again and again without
+// getting further waits for it no more, and then is given up.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -39,6 +40,8 @@ class training_queue {
 
   /// Adds a job at the end; a known one stays where it is. `trainers`: how many it can use. `owner`: whose it is.
   void add(const std::string& job, bool paused, int trainers = 1, const std::string& owner = {});
+  /// An earlier head wrote down that this trainer has made steps of the job.
+  void note_holder(const std::string& job, const std::string& trainer);
   /// Returns the leases that end by this, like the functions below.
   group pause(const std::string& job);
   void resume(const std::string& job);
@@ -63,6 +66,13 @@ class training_queue {
 
   /// The next job for free trainers, if there are both.
   group assign();
+  /// Jobs that others could have now, but that wait for who has their steps; and who that is, the first in charge.
+  struct awaiting {
+    std::string job, holder;
+  };
+  std::vector<awaiting> awaited() const;
+  /// Whoever is free may have the job.
+  void wait_no_longer(const std::string& job);
   /// To be called after assign(). If a job could have more trainers now, its leases end, so that it is assigned anew.
   group widen();
   group leases_of(const std::string& job) const;
@@ -73,13 +83,14 @@ class training_queue {
   struct entry {
     std::string job;
     bool paused = false;
-    int wanted = 1;  ///< trainers
-    group members;   ///< that have it, or had it last
+    int wanted = 1;                         ///< trainers
+    group members = {};                     ///< that have it, or had it last
+    std::vector<std::string> holders = {};  ///< trainers that have made steps of it, and not others since
+    bool has_begun = false;
     int deaths = 0;  ///< since it got further
     std::int64_t furthest = 0;
     std::string owner = {};
 
-    bool has_begun() const { return !members.empty(); }
     bool is_leased() const { return !members.empty() && members.front().number != 0; }
   };
   struct trainer {
@@ -91,6 +102,8 @@ class training_queue {
   entry* find_by_lease(std::uint64_t number);
   entry* next_job();
   static bool is_free_for(const entry& job, const trainer& who);
+  bool awaits_holder(const entry& job, const std::vector<std::string>& free) const;
+  std::vector<std::string> free_for(const entry& job) const;
   std::vector<std::string> candidates(const entry& job) const;
   group end_leases(entry& job, std::size_t from = 0);
   loss lose(entry& job);

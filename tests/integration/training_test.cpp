@@ -2,7 +2,10 @@
 // streams notices.
 #include <signal.h>
 
+#include <algorithm>
 #include <atomic>
+#include <functional>
+#include <sstream>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -171,13 +174,27 @@ TEST_F(training, shared_by_two_trainers_goes_on_where_one_hangs) {
   EXPECT_EQ(weights_of("taught@1"), weights_alone(200, two_passes));
 }
 
+/// Of the job's curve, in the order in which they were written down.
+std::vector<std::int64_t> steps_in(const std::string& events) {
+  std::vector<std::int64_t> steps;
+  std::istringstream lines(events);
+  for (std::string line; std::getline(lines, line);) {
+    const json data = json::parse(line).at("data");
+    if (data.is_object() && data.contains("loss")) steps.push_back(data.at("step"));
+  }
+  return steps;
+}
+
 TEST_F(training, goes_on_after_the_head_was_killed) {
-  start();
+  start({.trainers = {"coach", "helper"}});
   const std::string id = submit("taught", 200);
   ASSERT_TRUE(reaches(id, 20));
   cluster().kill("head");
   ASSERT_TRUE(ends(id, "succeeded")) << job(id) << cluster().log("head") << cluster().log("coach");
   EXPECT_EQ(weights_of("taught@1"), weights_alone(200));
+  const auto steps = steps_in(cluster().run({"jobs", "events", id}));
+  EXPECT_EQ(std::adjacent_find(steps.begin(), steps.end(), std::greater_equal()), steps.end()) << "each step once";
+  EXPECT_EQ(steps.back(), 200) << "though the head was away for some";
 }
 
 TEST_F(training, for_one_base_does_not_go_on_with_another) {

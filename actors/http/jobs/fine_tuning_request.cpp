@@ -25,10 +25,29 @@ constexpr std::array<std::string_view, 3> known_hyperparameters{"n_epochs", "bat
 /// Of what add_own_fields and options_of read.
 constexpr std::array<std::string_view, 8> own_fields{"rank",     "alpha",  "targets", "dropout",
                                                      "schedule", "length", "seed",    "trainers"};
-/// What other programs call such things.
-constexpr std::array<std::string_view, 12> names_elsewhere{
-    "learning_rate", "weight_decay",   "warmup_steps", "warmup_ratio", "num_epochs",   "num_train_epochs",
-    "max_steps",     "max_seq_length", "lora_rank",    "lora_alpha",   "lora_dropout", "target_modules"};
+/// What other programs call such things: PEFT, transformers and TRL, axolotl.
+constexpr std::array<std::string_view, 22> names_elsewhere{"learning_rate",
+                                                           "lr_scheduler_type",
+                                                           "weight_decay",
+                                                           "max_grad_norm",
+                                                           "warmup_steps",
+                                                           "warmup_ratio",
+                                                           "num_epochs",
+                                                           "num_train_epochs",
+                                                           "max_steps",
+                                                           "max_seq_length",
+                                                           "max_length",
+                                                           "per_device_train_batch_size",
+                                                           "gradient_accumulation_steps",
+                                                           "train_on_inputs",
+                                                           "r",
+                                                           "lora_rank",
+                                                           "lora_alpha",
+                                                           "lora_dropout",
+                                                           "use_rslora",
+                                                           "rank_pattern",
+                                                           "alpha_pattern",
+                                                           "target_modules"};
 constexpr std::int64_t usual_epochs = 3;
 
 struct hyperparameters {

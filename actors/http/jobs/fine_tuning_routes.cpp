@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <utility>
+
 #include "actors/http/jobs/fine_tuning_json.hpp"
 #include "actors/http/jobs/fine_tuning_request.hpp"
 #include "actors/http/jobs/owned_jobs_impl.hpp"
@@ -53,7 +56,8 @@ void create_job(const api_call& call) {
 }
 
 /// The newest first. Checkpoints are events, too; alone they have a form of their own, with figures of events before
-/// them. So some events of a part are left to the next one, as long as older ones are to come.
+/// them. So some events of a part are left to the next one, as long as older ones are to come. A checkpoint's id is its
+/// step: of those that an earlier build wrote down twice, or made anew, the newest is shown.
 class event_list : public std::enable_shared_from_this<event_list> {
  public:
   event_list(const api_call& call, bool only_checkpoints)
@@ -77,7 +81,7 @@ class event_list : public std::enable_shared_from_this<event_list> {
     const bool goes_on = record.at("has_older") && events.size() > figures_before;
     const std::size_t first = goes_on ? figures_before : 0;
     for (std::size_t i = events.size(); i-- > first;) {
-      if (only_checkpoints_ && events[i].value("kind", "") != checkpoint_event) continue;
+      if (only_checkpoints_ && !is_next_checkpoint(events[i])) continue;
       const json entry = only_checkpoints_ ? checkpoint_json(id, adapter, events, i) : event_json(id, events[i]);
       if (!page_.add(entry["id"], [&] { return entry; })) return reply_json(call_.exchange, page_.finish());
     }
@@ -85,9 +89,16 @@ class event_list : public std::enable_shared_from_this<event_list> {
     reply_json(call_.exchange, page_.finish());
   }
 
+  bool is_next_checkpoint(const json& event) {
+    if (event.value("kind", "") != checkpoint_event) return false;
+    const auto step = event.at("data").value("step", std::int64_t{0});
+    return step < std::exchange(last_step_, std::min(step, last_step_));
+  }
+
   api_call call_;
   list_page page_;
   bool only_checkpoints_;
+  std::int64_t last_step_ = INT64_MAX;  ///< of the checkpoint that was shown last
 };
 
 /// As metadata[key]=value, any number of them, or metadata=null for jobs that have none.

@@ -34,8 +34,8 @@ constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 constexpr std::chrono::sys_seconds day_of_data =
     std::chrono::sys_days(std::chrono::July / 26 / 2024) + std::chrono::hours(12);
 
-/// Takes the examples of a file, one after the other.
-using example_sink = std::function<void(training_example&&)>;
+/// Takes the examples of a file, one after the other, with the line or document that each is of.
+using example_sink = std::function<void(training_example&&, std::size_t source)>;
 
 std::int64_t learned_tokens_of(const training_example& example) {
   return std::count(example.learned.begin() + 1, example.learned.end(), 1);
@@ -103,7 +103,7 @@ data_losses read_lines(const fs::path& file, std::string_view text, const data_f
       losses += made.losses;
       for (training_example& example : made.examples) {
         check_tokens(example.tokens, format.vocab_size);
-        take(std::move(example));
+        take(std::move(example), number);
       }
     } catch (const input_error& error) {
       bad.emplace_back(number, error.what());
@@ -114,7 +114,8 @@ data_losses read_lines(const fs::path& file, std::string_view text, const data_f
 }
 
 /// Pieces overlap by the one token that is a target in one and an input in the next.
-void cut(const std::vector<token_id>& document, const data_format& format, const example_sink& take) {
+void cut(const std::vector<token_id>& document, std::size_t number, const data_format& format,
+         const example_sink& take) {
   const auto length = to_size(format.row_length);
   for (std::size_t first = 0; first + 1 < document.size(); first += length) {
     const std::size_t count = std::min(length + 1, document.size() - first);
@@ -123,16 +124,17 @@ void cut(const std::vector<token_id>& document, const data_format& format, const
                           document.begin() + static_cast<std::ptrdiff_t>(first + count));
     example.learned.assign(count, 1);
     check_tokens(example.tokens, format.vocab_size);
-    take(std::move(example));
+    take(std::move(example), number);
   }
 }
 
 void read_text_file(std::string_view text, const data_format& format, const example_sink& take) {
+  std::size_t number = 0;
   for (const text_document& document : documents_of(text)) {
     auto tokens = tokens_of_document(*format.tokens, document.text);
     if (tokens.empty()) continue;
     if (document.ends) detail::end_text(tokens, format);
-    cut(tokens, format, take);
+    cut(tokens, ++number, format, take);
   }
 }
 
@@ -150,9 +152,9 @@ data_losses read_examples(const fs::path& file, const data_format& format, const
   check_utf8(file, text);
   data_losses losses;
   bool is_empty = true;
-  const auto take_one = [&](training_example&& example) {
+  const auto take_one = [&](training_example&& example, std::size_t source) {
     is_empty = false;
-    take(std::move(example));
+    take(std::move(example), source);
   };
   if (has_lines(file, text))
     losses = read_lines(file, text, format, take_one);
@@ -219,9 +221,10 @@ std::size_t line_with_example(std::string_view text) {
 training_data read_training_data(const fs::path& file, const data_format& format) {
   training_data data;
   fnv_hash print;
-  data.losses = read_examples(file, format, [&](training_example&& example) {
+  data.losses = read_examples(file, format, [&](training_example&& example, std::size_t source) {
     add_to(print, example);
     data.examples.push_back(std::move(example));
+    data.sources.push_back(source);
   });
   data.fingerprint = print.value();
   return data;
@@ -230,7 +233,7 @@ training_data read_training_data(const fs::path& file, const data_format& format
 training_summary summarize_training_data(const fs::path& file, const data_format& format) {
   training_summary found;
   fnv_hash print;
-  found.losses = read_examples(file, format, [&](training_example&& example) {
+  found.losses = read_examples(file, format, [&](training_example&& example, std::size_t) {
     add_to(print, example);
     ++found.examples;
     found.learned_tokens += learned_tokens_of(example);

@@ -40,6 +40,7 @@ struct training_data {
   std::vector<training_example> examples;
   data_losses losses = {};
   std::uint64_t fingerprint = 0;
+  std::vector<std::size_t> sources = {};  ///< of each example its line or document; empty: each has one of its own
 };
 
 /// Training data without its examples.

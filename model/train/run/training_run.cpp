@@ -19,18 +19,6 @@ std::vector<std::size_t> every_example(const training_data& data) {
   return all;
 }
 
-/// The first of a shuffled order; at least one, and never all.
-std::vector<std::size_t> draw_held_out(const training_data& data, const training_options& options) {
-  const std::size_t examples = data.examples.size();
-  if (options.validation_share <= 0 || examples < 2) return {};
-  std::vector<std::size_t> order = every_example(data);
-  shuffle(order, options.seed, 1u << 20);
-  const auto wanted = to_size(std::llround(options.validation_share * static_cast<double>(examples)));
-  order.resize(std::clamp<std::size_t>(wanted, 1, examples - 1));
-  std::sort(order.begin(), order.end());
-  return order;
-}
-
 /// `without` is sorted.
 std::vector<std::size_t> all_but(const std::vector<std::size_t>& without, const training_data& data) {
   std::vector<std::size_t> rest = every_example(data);
@@ -81,13 +69,23 @@ training_run::training_run(const trained_model& model, const parameter_set& para
       with_(with),
       options_(checked(std::move(options), model.config)),
       data_fingerprint_(data.fingerprint),
-      held_out_fingerprint_(validation ? validation->fingerprint : 0),
-      held_out_(validation ? every_example(*validation) : draw_held_out(data, options_)),
-      plan_(data, validation ? every_example(data) : all_but(held_out_, data), plan_options(options_)),
-      validation_(validation_plan(validation ? *validation : data, held_out_, options_)),
+      held_out_(validation ? held_out_examples{every_example(*validation), validation->fingerprint}
+                           : draw_held_out(data, options_.validation_share, options_.seed)),
+      plan_(data, validation ? every_example(data) : all_but(held_out_.examples, data), plan_options(options_)),
+      validation_(validation_plan(validation ? *validation : data, held_out_.examples, options_)),
       pass_(make_train_pass(model, parameters, with, pass_options())),
       adam_(parameters, options_.adam) {
   steps_ = options_.most_steps > 0 ? options_.most_steps : options_.epochs * plan_.steps_per_epoch();
+}
+
+std::string training_run::doubts() const {
+  constexpr std::int64_t few_steps = 10;
+  std::string text;
+  if (steps_ < few_steps) text += "few steps to learn in: more epochs, a smaller batch or shorter rows make more";
+  if (options_.warmup >= steps_)
+    text += fmt::format("{}a warm-up of {} steps is no shorter than the run, which never gets to the rate asked for",
+                        text.empty() ? "" : "; ", options_.warmup);
+  return text;
 }
 
 /// Of any pass.
@@ -219,7 +217,7 @@ std::string training_run::run_identity() const {
       "held {} {:016x} seed {} precision {}{}",
       data_fingerprint_, o.row_length, o.batch_rows, o.accumulation, o.epochs, steps_, name_of(o.schedule), o.rate,
       o.warmup, o.adam.beta1, o.adam.beta2, o.adam.epsilon, o.adam.weight_decay, o.adam.clip, o.dropout,
-      held_out_.size(), held_out_fingerprint_, o.seed, static_cast<int>(o.precision), o.subject);
+      held_out_.examples.size(), held_out_.fingerprint, o.seed, static_cast<int>(o.precision), o.subject);
 }
 
 std::string training_run::identity() const {

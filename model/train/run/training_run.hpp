@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/train/data/batch_plan.hpp"
+#include "model/train/data/held_out.hpp"
 #include "model/train/passes/train_pass.hpp"
 #include "model/train/run/optimizer.hpp"
 #include "model/train/run/training_options.hpp"
@@ -44,6 +45,8 @@ class training_run {
   std::int64_t tokens() const { return plan_.tokens_before(done_); }  ///< of the steps done
   bool finished() const { return done_ >= steps_; }
   std::string remark() const { return pass_->remark(); }  ///< how passes are computed; may be empty
+  /// Why it may learn less than was meant; may be empty.
+  std::string doubts() const;
   /// What it takes in all beside its passes, and beside values and gradients, which are there before it.
   std::int64_t bytes_beside_passes() const;
 
@@ -85,8 +88,8 @@ class training_run {
   const parameter_set& parameters_;
   compute with_;
   training_options options_;
-  std::uint64_t data_fingerprint_, held_out_fingerprint_;
-  std::vector<std::size_t> held_out_;  ///< examples
+  std::uint64_t data_fingerprint_;
+  held_out_examples held_out_;
   batch_plan plan_;
   std::optional<batch_plan> validation_;
   std::int64_t steps_ = 0, done_ = 0;

@@ -266,9 +266,19 @@ TEST_F(jobs, tell_the_training_desk_once_what_is_left_to_train_and_of_every_chan
     journal book({.file = folder_.path() / "journal.db"});
     ASSERT_TRUE(book.create_job({"tune", "fine-tune", "", R"({"adapter":"pricing"})", 0}).ok());
     ASSERT_TRUE(book.seal("tune").ok());
+    const std::vector<event_record> events{{"metrics", R"({"step":4,"loss":3.5,"trainer":"coach"})"},
+                                           {"metrics", R"({"step":4,"validation_loss":3.5,"trainer":"coach"})"},
+                                           {"checkpoint", R"({"step":3})"},
+                                           {"message", R"({"text":"no step for 30 s"})"}};
+    ASSERT_TRUE(book.append_events("tune", events).ok());
   }
   head now(folder_, prompts_, [](jobs_parts& parts) { parts.record_after = std::chrono::milliseconds(1); });
   const auto begun = now.training().take<begin_training>();
+  const fine_tune_mark mark = begun.marks.at("tune");
+  EXPECT_EQ(mark.step, 4);
+  EXPECT_TRUE(mark.is_validation);
+  EXPECT_EQ(mark.checkpoint, 3);
+  EXPECT_EQ(mark.trainer, "coach");
   ASSERT_EQ(begun.unfinished.size(), 1u);
   EXPECT_EQ(begun.unfinished[0].spec.id, "tune");
   EXPECT_EQ(begun.unfinished[0].state, job_state::queued);

@@ -18,9 +18,11 @@ class training_desk : public testing::Test {
   training_desk() { start(); }
   ~training_desk() override { tell(actor_, stop_now{}); }
 
-  void start(duration patience = std::chrono::minutes(10), model_id model = model_id(7)) {
+  void start(duration patience = std::chrono::minutes(10), model_id model = model_id(7),
+             duration comeback = std::chrono::minutes(10)) {
     training_desk_parts parts;
     parts.patience = patience;
+    parts.comeback = comeback;
     parts.intake.folder = folder_.path() / "training";
     parts.intake.uploads = folder_.path() / "files";
     parts.intake.prompts = letters_prompting(folder_, 64);
@@ -95,6 +97,15 @@ class training_desk : public testing::Test {
     std::filesystem::create_directories(folder_.path() / "training/job-1/result");
     folder_.write("training/job-1/result/adapter_config.json", "{}");
     tell(actor_, training_ended{order.lease, {}, {{"adapter_config.json", 2, sha256().add("{}").finish()}}});
+  }
+  /// A new head, which finds in the journal what the last one has written down of the job.
+  void start_anew(const fine_tune_mark& mark, duration comeback = std::chrono::minutes(10)) {
+    tell(actor_, stop_now{});
+    start(std::chrono::minutes(10), model_id(7), comeback);
+    begin_training begun;
+    begun.unfinished = {*journal_.find("job-1")};
+    begun.marks["job-1"] = mark;
+    tell(actor_, begun);
   }
   job_state state(const std::string& id = "job-1") const { return journal_.find(id)->state; }
 

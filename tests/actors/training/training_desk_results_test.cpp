@@ -16,8 +16,52 @@ TEST_F(training_desk, what_a_trainer_says_is_written_down) {
   EXPECT_EQ(json::parse(events[2].text)["loss"], 3.5);
   EXPECT_EQ(json::parse(events[2].text)["steps"], 10);
   EXPECT_EQ(json::parse(events[2].text)["tokens"], 70);
+  EXPECT_EQ(json::parse(events[2].text)["trainer"], "coach");
   EXPECT_EQ(events[3].kind, "checkpoint");
   EXPECT_EQ(board_->fine_tunes().at("job-1").progress.step, 2);
+}
+
+/// A trainer that goes on from a checkpoint tells its newest steps again, for the head may have been away.
+TEST_F(training_desk, steps_and_checkpoints_are_written_down_once_by_all_heads_together) {
+  submit(good_data);
+  start_anew({.step = 2, .is_validation = false, .checkpoint = 3, .trainer = "coach"});
+  join("coach");
+  const auto tell_steps = [&, lease = given().lease](std::int64_t checkpoint, std::vector<std::int64_t> steps) {
+    training_progress progress{lease, 3, 10, 100, 50.0, checkpoint, "goes on", {}};
+    for (const std::int64_t step : steps)
+      progress.points.push_back({.step = std::abs(step), .loss = 3.5, .is_validation = step <= 0});
+    tell(actor_, progress);
+    use_journal_once();
+  };
+  tell_steps(3, {1, 2, -2, 3});
+  tell_steps(5, {3, 4});
+  std::vector<std::string> kinds;
+  std::vector<std::int64_t> steps;
+  for (const auto& event : journal_.events("job-1", 0, 100)) {
+    if (event.kind == message_event) continue;
+    const json data = json::parse(event.text);
+    kinds.push_back(event.kind);
+    steps.push_back(data["step"]);
+    EXPECT_EQ(data.contains("validation_loss"), kinds.size() == 1);
+  }
+  EXPECT_EQ(kinds, (std::vector<std::string>{"metrics", "metrics", "metrics", "checkpoint"}));
+  EXPECT_EQ(steps, (std::vector<std::int64_t>{2, 3, 4, 5}));
+}
+
+TEST_F(training_desk, what_did_best_and_warnings_are_written_down) {
+  submit(good_data);
+  join("coach");
+  training_progress progress{given().lease, 2, 10, 100, 50.0, 2, "publishes step 0", {{2, 3.5, 0.1, 0, true}}};
+  progress.is_warning = true;
+  progress.best_step = 0;
+  progress.best_loss = 2.5;
+  tell(actor_, progress);
+  use_journal_once();
+  const auto events = journal_.events("job-1", 0, 100);
+  ASSERT_EQ(events.size(), 4u);
+  EXPECT_EQ(json::parse(events[1].text)["level"], "warn");
+  EXPECT_EQ(json::parse(events[2].text)["best_step"], 0);
+  EXPECT_EQ(json::parse(events[2].text)["best_validation_loss"], 2.5);
 }
 
 TEST_F(training_desk, what_is_said_while_the_journal_does_not_answer_goes_together_and_not_all_of_it) {

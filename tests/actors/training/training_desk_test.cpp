@@ -181,6 +181,28 @@ TEST_F(training_desk, goes_on_with_what_an_earlier_head_had) {
   EXPECT_EQ(given().job, "job-1");
 }
 
+TEST_F(training_desk, waits_for_the_trainer_that_has_the_steps_though_another_joins_first) {
+  submit(good_data);
+  start_anew({.step = 29, .trainer = "coach"});
+  mock<trainer_actor> other(system_);
+  join("helper", other);
+  send("train.none", json::object())->take<command_answer>();  // so all messages before it were handled
+  EXPECT_EQ(other.count<train_job>(), 0u);
+  join("coach");
+  EXPECT_EQ(given().job, "job-1");
+}
+
+TEST_F(training_desk, says_that_another_takes_over_from_a_trainer_that_did_not_come_back) {
+  submit(good_data);
+  start_anew({.step = 29, .trainer = "coach"}, std::chrono::milliseconds(1));
+  join("helper");
+  serve_journal_until([&] { return trainer_.count<train_job>() > 0; });
+  serve_journal_until([&] {
+    return journal_.events("job-1", 0, 100).back().text.find("coach, which had step 29, did not come back") !=
+           std::string::npos;
+  });
+}
+
 TEST_F(training_desk, pauses_a_job_of_an_earlier_head_whose_data_cannot_be_read_until_it_can) {
   submit(good_data);
   tell(actor_, stop_now{});

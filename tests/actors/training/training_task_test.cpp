@@ -57,6 +57,12 @@ class training_tasks : public testing::Test {
     return progress.message;
   }
 
+  training_progress last_progress() {
+    training_progress last;
+    while (said_.count<training_progress>() > 0) last = said_.take<training_progress>();
+    return last;
+  }
+
   temp_folder folder_;
   std::filesystem::path model_ = folder_.path() / "letters";
   inbox said_;
@@ -77,6 +83,20 @@ TEST_F(training_tasks, say_that_they_have_few_steps_to_learn_in) {
   std::filesystem::remove(folder_.path() / "training/job-1/checkpoint.safetensors");
   EXPECT_EQ(run(scheme::u8, {{"steps", 10}}).error, "");
   EXPECT_EQ(first_message(), "begins with 2 examples, 10 steps");
+}
+
+/// The head may have been away.
+TEST_F(training_tasks, tell_the_newest_steps_again_when_they_go_on) {
+  folder_.write("training/job-1/validation.jsonl", "{\"text\":\"aaaa\"}\n");
+  const json spec{{"steps", 3}, {"validation", "v.jsonl"}, {"validate_every", 3}};
+  EXPECT_EQ(run(scheme::u8, spec).error, "");
+  while (said_.count<training_progress>() > 0) (void)said_.take<training_progress>();
+  EXPECT_EQ(run(scheme::u8, spec).error, "");
+  std::vector<std::int64_t> steps, validations;
+  for (const training_point& point : said_.take<training_progress>().points)
+    (point.is_validation ? validations : steps).push_back(point.step);
+  EXPECT_EQ(steps, (std::vector<std::int64_t>{1, 2, 3}));
+  EXPECT_EQ(validations, (std::vector<std::int64_t>{0, 3}));
 }
 
 /// Steps between them are what a trainer that dies then loses.
@@ -220,7 +240,22 @@ TEST_F(training_tasks, publish_what_did_best_on_other_data_where_that_is_asked_f
     });
   };
   EXPECT_TRUE(changes_nothing(result_with(true)));
+  const training_progress last = last_progress();
+  EXPECT_TRUE(last.message.starts_with("publishes step 0 of 1, which did best: validation loss ")) << last.message;
+  EXPECT_NE(last.message.find("did better than the base"), std::string::npos) << last.message;
+  EXPECT_TRUE(last.is_warning);
+  EXPECT_EQ(last.best_step, 0);
   EXPECT_FALSE(changes_nothing(result_with(false)));
+  EXPECT_EQ(last_progress().message, "");
+}
+
+TEST_F(training_tasks, say_which_step_they_publish_where_one_did_best) {
+  folder_.write("training/job-1/validation.jsonl", "{\"prompt\":\"ab\",\"completion\":\"cd\"}\n");
+  EXPECT_EQ(run(scheme::u8, {{"steps", 3}, {"lr", 1e-3}, {"validation", "v.jsonl"}, {"best", true}}).error, "");
+  const training_progress last = last_progress();
+  EXPECT_TRUE(last.message.starts_with(fmt::format("publishes step {} of 3, which did best", last.best_step)));
+  EXPECT_GT(last.best_step, 0);
+  EXPECT_FALSE(last.is_warning);
 }
 
 TEST_F(training_tasks, are_refused_where_the_data_reads_otherwise_than_on_the_head) {

@@ -240,6 +240,76 @@ TEST(training_queue, a_result_needs_one_trainer_and_frees_the_others) {
   EXPECT_THAT(queue.widen(), IsEmpty());
 }
 
+TEST(training_queue, waits_for_the_trainer_that_has_the_steps_of_a_job_though_another_is_free) {
+  training_queue queue = made();
+  queue.add("a", false), queue.add("b", true);
+  queue.trainer_joined("x"), queue.trainer_joined("y");
+  queue.note_progress(queue.assign().at(0).number, 97);
+  EXPECT_THAT(queue.awaited(), IsEmpty());
+  (void)queue.trainer_lost("x");
+  EXPECT_THAT(queue.assign(), IsEmpty());
+  ASSERT_THAT(queue.awaited(), testing::SizeIs(1));
+  EXPECT_EQ(queue.awaited()[0].job, "a");
+  EXPECT_EQ(queue.awaited()[0].holder, "x");
+  queue.resume("b");
+  EXPECT_EQ(queue.assign().at(0).job, "b") << "others do not wait";
+  EXPECT_THAT(queue.awaited(), IsEmpty()) << "nobody else is free";
+  queue.remove("b");
+  queue.trainer_joined("x");
+  EXPECT_THAT(names(queue.assign()), ElementsAre("x"));
+}
+
+TEST(training_queue, others_take_over_from_a_trainer_that_does_not_come_back) {
+  training_queue queue = made();
+  queue.add("a", false);
+  queue.trainer_joined("x"), queue.trainer_joined("y");
+  queue.note_progress(queue.assign().at(0).number, 97);
+  (void)queue.trainer_left("x");
+  EXPECT_THAT(queue.assign(), IsEmpty());
+  queue.wait_no_longer("a");
+  const auto leases = queue.assign();
+  ASSERT_THAT(names(leases), ElementsAre("y"));
+  queue.note_progress(leases[0].number, 1);
+  queue.trainer_joined("x");
+  (void)queue.trainer_lost("y");
+  EXPECT_THAT(queue.assign(), IsEmpty()) << "now y has the steps";
+}
+
+TEST(training_queue, a_trainer_that_dies_of_a_job_again_and_again_is_not_waited_for) {
+  training_queue queue = made();
+  queue.add("a", false);
+  queue.trainer_joined("x"), queue.trainer_joined("y");
+  queue.note_progress(queue.assign().at(0).number, 97);
+  (void)queue.trainer_lost("x");
+  queue.trainer_joined("x");
+  queue.note_progress(queue.assign().at(0).number, 97);
+  (void)queue.trainer_lost("x");
+  EXPECT_THAT(names(queue.assign()), ElementsAre("y"));
+}
+
+/// Trainers join again in any order.
+TEST(training_queue, a_job_of_an_earlier_head_goes_to_the_trainer_that_had_it) {
+  training_queue queue = made();
+  queue.add("a", false), queue.add("b", false);
+  queue.note_holder("b", "y");
+  queue.note_holder("nobody's", "y");
+  queue.trainer_joined("x");
+  EXPECT_EQ(queue.assign().at(0).job, "a");
+  queue.trainer_joined("z");
+  EXPECT_THAT(queue.assign(), IsEmpty());
+  queue.trainer_joined("y");
+  EXPECT_THAT(names(queue.assign()), ElementsAre("y"));
+}
+
+TEST(training_queue, whoever_of_a_group_is_left_is_waited_for_no_longer) {
+  training_queue queue = made();
+  queue.add("a", false, 2);
+  for (const char* name : {"x", "y", "z"}) queue.trainer_joined(name);
+  queue.note_progress(queue.assign().at(0).number, 97);
+  (void)queue.trainer_lost("x");
+  EXPECT_THAT(names(queue.assign()), ElementsAre("y", "z")) << "y has the steps, too";
+}
+
 TEST(training_queue, only_those_that_can_meet_share_a_job) {
   training_queue queue = made();
   queue.add("a", false, 3);

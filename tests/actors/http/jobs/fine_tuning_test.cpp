@@ -174,8 +174,29 @@ TEST_F(fine_tuning, a_hyperparameter_in_a_place_where_it_would_be_ignored_is_ref
     EXPECT_EQ(error["code"], "unknown_parameter") << key;
     return error;
   };
-  for (const char* key : {"epochs", "steps", "lr", "warmup", "rslora", "best", "batch", "accumulate", "held_out",
-                          "lora_rank", "learning_rate", "target_modules", "batch_size"})
+  for (const char* key : {"epochs",
+                          "steps",
+                          "lr",
+                          "warmup",
+                          "rslora",
+                          "best",
+                          "batch",
+                          "accumulate",
+                          "held_out",
+                          "lora_rank",
+                          "learning_rate",
+                          "target_modules",
+                          "batch_size",
+                          "r",
+                          "use_rslora",
+                          "gradient_accumulation_steps",
+                          "per_device_train_batch_size",
+                          "train_on_inputs",
+                          "max_length",
+                          "max_grad_norm",
+                          "lr_scheduler_type",
+                          "rank_pattern",
+                          "alpha_pattern"})
     EXPECT_EQ(error_with(key, 1)["param"], key);
   const json beside = error_with("method", {{"type", "supervised"}, {"hyperparameters", {{"n_epochs", 9}}}});
   EXPECT_EQ(beside["param"], "hyperparameters");
@@ -372,6 +393,19 @@ TEST_F(fine_tuning, checkpoints_are_found_among_very_many_events) {
   EXPECT_EQ(got["data"][0]["step_number"], 200);
   EXPECT_EQ(got["data"][1]["step_number"], 100);
   EXPECT_EQ(got["data"][1]["metrics"]["train_loss"], 0.5);
+}
+
+/// Otherwise a client that asks for what comes behind an id gets the same again and again.
+TEST_F(fine_tuning, a_checkpoint_that_an_earlier_build_wrote_down_twice_is_shown_once) {
+  json list = json::array();
+  for (const int step : {5, 10, 10, 5, 10, 15})
+    list.push_back({{"number", list.size() + 1}, {"at", 5}, {"kind", "checkpoint"}, {"data", {{"step", step}}}});
+  auto asked = ask("GET", "/v1/fine_tuning/jobs/ftjob-1/checkpoints");
+  jobs_.take<command_call>().answer(
+      {json{{"job", json::parse(job("ftjob-1", "running"))}, {"events", list}, {"has_older", false}}.dump()});
+  std::vector<int> steps;
+  for (const json& each : asked.get().parsed()["data"]) steps.push_back(each["step_number"]);
+  EXPECT_EQ(steps, (std::vector{15, 10, 5}));
 }
 
 TEST_F(fine_tuning, ten_checkpoints_are_a_page) {

@@ -140,6 +140,13 @@ TEST(training_data, templates_that_rewrite_earlier_turns_make_an_example_of_each
   EXPECT_EQ(learned(data.examples[1]), "no|");
 }
 
+TEST(training_data, examples_name_the_line_or_document_that_they_are_of) {
+  const std::string chats = two_questions + std::string("\n\n") + two_questions;
+  EXPECT_EQ(read(chats, format_with(forgetful_template)).sources, (std::vector<std::size_t>{1, 1, 3, 3}));
+  const std::string text = std::string(150, 'y') + "<|endoftext|>z";
+  EXPECT_EQ(read(text, format_with(""), "d.txt").sources, (std::vector<std::size_t>{1, 1, 1, 2}));
+}
+
 /// Writes the system message with the last question, as Mistral-Nemo's does.
 constexpr std::string_view moving_template =
     "{% for m in messages %}{% if m.role == 'user' %}[{% if loop.last and messages[0].role == 'system' %}"

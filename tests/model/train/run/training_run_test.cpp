@@ -101,6 +101,30 @@ TEST(training_run, no_step_has_more_than_all_right) {
   EXPECT_EQ(most, 1) << "three thirds, though a third is more than that in 32 bits";
 }
 
+TEST(training_run, goes_on_from_no_checkpoint_of_another_choice_of_what_is_held_out) {
+  training_data data = counting_data(90, 60);
+  const test::temp_folder folder;
+  const auto file = folder.path() / "checkpoint.safetensors";
+  adapter_run one_by_one("llama", 1, quick_options(), data);
+  one_by_one.run.save(file);
+  for (std::size_t i = 0; i < data.examples.size(); ++i) data.sources.push_back(i / 3);
+  adapter_run by_lines("llama", 1, quick_options(), data);
+  EXPECT_THAT([&] { by_lines.run.load(file); }, ThrowsMessage<input_error>(HasSubstr("what is held out")));
+}
+
+TEST(training_run, doubts_few_steps_and_a_warm_up_that_is_as_long) {
+  const training_data data = counting_data(90, 60);
+  const auto doubts_with = [&](std::int64_t steps, std::int64_t warmup) {
+    training_options options = quick_options();
+    options.most_steps = steps, options.warmup = warmup;
+    return adapter_run("llama", 1, options, data).run.doubts();
+  };
+  EXPECT_EQ(doubts_with(10, 9), "");
+  EXPECT_THAT(doubts_with(10, 10), testing::StartsWith("a warm-up of 10 steps is no shorter than the run"));
+  EXPECT_THAT(doubts_with(9, 0), testing::StartsWith("few steps to learn in"));
+  EXPECT_THAT(doubts_with(1, 1), HasSubstr("; a warm-up of 1 steps"));
+}
+
 TEST(training_run, counts_the_tokens_of_its_steps_wherever_it_goes_on) {
   const training_data data = counting_data(90, 60);
   training_options options = quick_options();
