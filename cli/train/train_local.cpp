@@ -235,9 +235,9 @@ int train_locally(const training_flags& options) {
   const interrupt_guard guard;
   training_run run(what->model(), what->parameters(), with, data, validation ? &*validation : nullptr, chosen);
   if (const std::string remark = run.remark(); !remark.empty()) training_display::note(remark);
-  if (const std::string doubts = run.doubts(); !doubts.empty()) training_display::note(doubts);
   const output_folder folder(options.folder());
   check_folder(options);  // once more: another run may have ended there meanwhile
+  if (const std::string doubts = run.doubts(); !doubts.empty()) training_display::note(doubts);
   if (options.resume) {
     remove_partial_files(options.folder(), checkpoint_name);
     run.load(fs::path(options.folder()) / checkpoint_name);

@@ -13,8 +13,7 @@ class supervisor_of_two_ranks : public supervisor {
           parts.wanted.replicas = 1;
           parts.wanted.tensor = 2;
         }) {
-    node_.on<start_stage>([](const incoming<start_stage>&) {});
-    node_.on<run_step>([](const incoming<run_step>&) {});
+    hear<join_answer, start_stage, run_step, heartbeat_answer>();
     node_.start();
     links_.start();
     link_ = links_.connect(node_.endpoint());
@@ -23,6 +22,11 @@ class supervisor_of_two_ranks : public supervisor {
     take_roles();
   }
 
+  /// A message that nobody expects would end the link.
+  template <message... M>
+  void hear() {
+    (node_.on<M>([](const incoming<M>&) {}), ...);
+  }
   void take_roles() {
     const auto order = worker_.take<start_stage>();
     life_ = order.life;

@@ -403,8 +403,9 @@ TEST_F(fine_tuning, a_checkpoint_that_an_earlier_build_wrote_down_twice_is_shown
   auto asked = ask("GET", "/v1/fine_tuning/jobs/ftjob-1/checkpoints");
   jobs_.take<command_call>().answer(
       {json{{"job", json::parse(job("ftjob-1", "running"))}, {"events", list}, {"has_older", false}}.dump()});
+  const json got = asked.get().parsed();
   std::vector<int> steps;
-  for (const json& each : asked.get().parsed()["data"]) steps.push_back(each["step_number"]);
+  for (const json& each : got["data"]) steps.push_back(each["step_number"]);
   EXPECT_EQ(steps, (std::vector{15, 10, 5}));
 }
 
