@@ -237,13 +237,13 @@ int train_locally(const training_flags& options) {
   if (const std::string remark = run.remark(); !remark.empty()) training_display::note(remark);
   const output_folder folder(options.folder());
   check_folder(options);  // once more: another run may have ended there meanwhile
-  if (const std::string doubts = run.doubts(); !doubts.empty()) training_display::note(doubts);
   if (options.resume) {
     remove_partial_files(options.folder(), checkpoint_name);
     run.load(fs::path(options.folder()) / checkpoint_name);
     cut_training_log(options.log, run.done(), run.best().step == run.done());
   }
   local_run local(options, run, *what);
+  if (const std::string doubts = run.doubts(); !doubts.empty()) training_display::note(doubts);
   local.all_steps();
   local.publish();
   print_outcome(local.outcome(), options.json);
