@@ -31,8 +31,8 @@ void scheduler_state::report_soon() {
 void scheduler_state::report() {
   std::erase_if(unloadable_, [now = clock_.now()](const auto& each) { return each.second <= now; });
   const bool busy = meter_.note_report(clock_.now());
+  post_figures();  // first: whoever hears of it may look there
   tell(parts_.router, replica_state{parts_.replica, running_, load()});
-  post_figures();
   // Reports once more after the last token, to show the replica at rest. While requests wait for an adapter it goes on
   // reporting, since each wake also moves the scheduler's clock, and until every adapter may be tried again.
   const bool waits = requests_ && requests_->decisions().stats().waiting > 0;
