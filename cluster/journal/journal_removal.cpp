@@ -131,7 +131,8 @@ bool journal::give_back(std::size_t bytes) {
   const auto unused = [&] { return db_->number_of("PRAGMA freelist_count"); };
   const std::int64_t before = unused();
   if (before < std::max(least, db_->number_of("PRAGMA page_count") / 4)) return false;
-  db_->execute(fmt::format("PRAGMA incremental_vacuum({})", bytes / page_bytes).c_str());
+  const std::size_t pages = std::max<std::size_t>(bytes / page_bytes, 1);  // 0 would be all of them at once
+  db_->execute(fmt::format("PRAGMA incremental_vacuum({})", pages).c_str());
   return unused() < before;
 }
 

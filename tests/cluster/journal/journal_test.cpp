@@ -343,9 +343,11 @@ TEST_F(the_journal, takes_no_more_of_the_disk_than_what_is_kept_once_jobs_are_re
   EXPECT_GT(on_disk(), 4'000'000u);
   open();
   ASSERT_TRUE(*book->remove("a"));
+  EXPECT_TRUE(book->sweep()) << "all of the job";
+  EXPECT_TRUE(book->sweep(1)) << "a page of the file";
   int pieces = 0;
   while (book->sweep(1 << 20)) ++pieces;
-  EXPECT_GT(pieces, 5) << "four of the job, and some of the file";
+  EXPECT_GT(pieces, 1) << "the other pages, some at a time";
   EXPECT_LT(on_disk(), 1'500'000u);
   open();
   EXPECT_FALSE(book->sweep());

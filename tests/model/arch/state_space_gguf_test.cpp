@@ -160,7 +160,8 @@ const std::array<renamed, 21> nemotron_names = {{{"backbone.embeddings", "token_
                                                  {"mixer.shared_experts.up_proj", "ffn_up_shexp"},
                                                  {"mixer.shared_experts.down_proj", "ffn_down_shexp"}}};
 
-test::gguf_builder nemotron_metadata(const model_config& config) {
+/// `predicting`: further layers, which predict several tokens at once.
+test::gguf_builder nemotron_metadata(const model_config& config, std::uint32_t predicting) {
   const delta_config& delta = config.delta;
   const std::string architecture = config.experts.count > 0 ? "nemotron_h_moe" : "nemotron_h";
   test::gguf_builder file;
@@ -174,6 +175,9 @@ test::gguf_builder nemotron_metadata(const model_config& config) {
     if (config.file.layers[i].mlp < 0) continue;
     heads.push_back(0), mlps.push_back(static_cast<std::uint32_t>(config.ffn));
   }
+  heads.resize(heads.size() + predicting, static_cast<std::uint32_t>(config.kv_heads));
+  mlps.resize(mlps.size() + predicting, 0);
+  if (predicting > 0) u32("nextn_predict_layers", predicting);
   file.string("general.architecture", architecture);
   file.f32(architecture + ".attention.layer_norm_rms_epsilon", config.norm_eps);
   u32("block_count", static_cast<std::int64_t>(heads.size())), u32("embedding_length", config.hidden);
@@ -210,7 +214,7 @@ void put(converted_tensor one, const std::string& to, const model_config& config
 }
 
 /// Experts come in the order of their names here: fewer than ten.
-void expect_nemotron_logits(const std::string& golden_model) {
+void expect_nemotron_logits(const std::string& golden_model, std::uint32_t predicting = 0) {
   const model_files folder = open_model(golden / golden_model);
   converted_tensors made;
   for (const auto& [name, tensor] : folder.tensors.tensors) {
@@ -218,7 +222,7 @@ void expect_nemotron_logits(const std::string& golden_model) {
     if (to.ends_with(".norm.weight")) to.replace(to.size() - std::string_view("norm.weight").size(), 4, "attn_norm");
     put(as_floats(tensor), to, folder.config, made);
   }
-  expect_golden_logits(gguf_of(nemotron_metadata(folder.config), made), golden_model);
+  expect_golden_logits(gguf_of(nemotron_metadata(folder.config, predicting), made), golden_model);
 }
 
 TEST(gguf_of_state_spaces, of_nemotron_h_has_a_layer_for_each_part) {
@@ -227,6 +231,10 @@ TEST(gguf_of_state_spaces, of_nemotron_h_has_a_layer_for_each_part) {
 
 TEST(gguf_of_state_spaces, of_nemotron_h_may_have_layers_of_experts) {
   expect_nemotron_logits("nemotron-h-moe");
+}
+
+TEST(gguf_of_state_spaces, of_nemotron_h_may_have_further_layers_that_predict) {
+  expect_nemotron_logits("nemotron-h-moe", 1);
 }
 
 }  // namespace
